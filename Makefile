@@ -1,0 +1,115 @@
+# The two that matter: `make rehearse` does the collection's main job on this machine, `make test` is the gate.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.build/collections
+export ANSIBLE_HOME := $(CURDIR)/.build/ansible-home
+# Slow downloads and images; a fresh machine fills it by itself, another checkout on the machine shares it.
+export GPUFLEET_CACHE ?= $(HOME)/.cache/gpufleet-sglang
+
+BUILD := .build
+VENV := $(BUILD)/venv
+OLDEST := $(BUILD)/venv-oldest
+RESULTS := $(BUILD)/results
+COLLECTION := $(BUILD)/collections/ansible_collections/gpufleet/sglang
+PYTEST = cd $(COLLECTION) && PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)/$(VENV)/bin/python -m pytest -p no:cacheprovider
+JUNIT = --junit-xml=$(CURDIR)/$(RESULTS)/$@.xml
+
+.PHONY: help
+help: ## what each target does
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: setup
+setup: ## system packages and the development environment under .build
+	tools/system-packages
+	mkdir -p $(RESULTS) $(dir $(COLLECTION))
+	ln -sfn $(CURDIR) $(COLLECTION)
+	tools/make-venv $(VENV) "$$(tools/python-for newest)"
+
+$(OLDEST)/.stamp: tools/requirements.txt
+	tools/make-venv $(OLDEST) "$$(tools/python-for oldest)"
+	touch $@
+
+.PHONY: rehearse
+rehearse: setup ## from nothing to a served, verified SGLang node on this machine
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	rehearsal/up
+	ansible-playbook gpufleet.sglang.site -i inventories/rehearsal $(ARGS)
+
+.PHONY: rehearse-down
+rehearse-down: ## removes the rehearsal's node
+	rehearsal/down
+
+.PHONY: test
+test: setup ## the gate: everything that protects a change
+	$(VENV)/bin/python tools/gate
+
+.PHONY: lint
+lint: ## ansible-lint (production), yamllint, ruff, mypy, shellcheck
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	ruff check --quiet . && ruff format --check --quiet .
+	yamllint --strict .
+	git ls-files --cached --others --exclude-standard | while IFS= read -r file; do
+	  [ -f "$$file" ] && head -n 1 "$$file" | grep -qaE '^#!.*\b(ba)?sh\b' && echo "$$file" || true
+	done | xargs --no-run-if-empty shellcheck
+	tools/check-arguments
+	(cd $(BUILD)/collections && mypy --config-file $(CURDIR)/pyproject.toml -p ansible_collections.gpufleet.sglang.plugins)
+	ansible-lint --offline --strict --profile production
+
+.PHONY: sanity
+sanity: ## ansible-test sanity on the newest ansible-core
+	tools/ansible-test $(VENV) sanity --venv --python default
+
+.PHONY: sanity-oldest
+sanity-oldest: $(OLDEST)/.stamp ## the same on the oldest supported one
+	tools/ansible-test $(OLDEST) sanity --venv --python default
+
+.PHONY: unit
+unit: ## unit tests, under plain pytest
+	$(PYTEST) -q $(JUNIT) tests/unit $(ARGS)
+
+.PHONY: units
+units: ## unit tests as ansible-test runs them, newest ansible-core
+	tools/ansible-test $(VENV) units --venv --python default
+
+.PHONY: units-oldest
+units-oldest: $(OLDEST)/.stamp ## the same on the oldest supported one
+	tools/ansible-test $(OLDEST) units --venv --python default
+
+.PHONY: conformance
+conformance: ## planner, grammar and probe against recorded machines and starts, where those are to be had
+	$(PYTEST) -q $(JUNIT) tests/conformance $(ARGS)
+
+.PHONY: molecule
+molecule: setup ## each role's scenario on a real booted host: converge, idempotence, verify
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	for scenario in $(or $(SCENARIO),$(notdir $(patsubst %/molecule.yml,%,$(wildcard molecule/*/molecule.yml)))); do
+	  molecule test --scenario-name "$$scenario"
+	done
+
+.PHONY: acceptance
+acceptance: setup ## the rehearsal with its interruptions, faults and wrong inputs
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	$(PYTEST) -v $(JUNIT) tests/integration $(ARGS)
+
+.PHONY: campaign
+campaign: setup ## long seeded runs; `make test` holds a small slice of each
+	$(PYTEST) -q $(JUNIT) tests/campaign --rounds=$(or $(ROUNDS),200) --seed=$(or $(SEED),1) $(ARGS)
+
+.PHONY: docs
+docs: ## plugin documentation, changelog and README against the code
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	antsibull-changelog lint
+	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all .
+
+.PHONY: format
+format: ## formats the Python files
+	$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix-only .
+
+.PHONY: clean
+clean: ## removes what the targets made, the node included, but for the shared cache
+	[ ! -d $(VENV) ] || rehearsal/down
+	rm -rf $(BUILD) tests/output
