@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import compare, read_ledger
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.change import change_lines
+
+
+class ActionModule(ActionBase):
+    """Reads the unit and the ledger on the node; the comparison itself is pure."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _unused, arguments = self.validate_argument_spec(
+            argument_spec={
+                "unit": {"type": "str", "required": True},
+                "sglang_version": {"type": "str", "required": True},
+                "generation": {"type": "str", "required": True},
+                "plan": {"type": "dict", "required": True},
+                "ledger_path": {"type": "path", "required": True},
+            }
+        )
+        status = self._execute_module(
+            module_name="gpufleet.sglang.startup_status_info",
+            module_args={"unit": arguments["unit"], "sglang_version": arguments["sglang_version"], "max_lines": 0},
+            task_vars=task_vars,
+        )
+        if status.get("failed"):
+            return status
+        stored = self._execute_module(
+            module_name="ansible.legacy.slurp", module_args={"src": arguments["ledger_path"]}, task_vars=task_vars
+        )
+        # A missing ledger is the normal state of a new instance; slurp calls that a failure.
+        text = "" if stored.get("failed") else base64.b64decode(stored.get("content", "")).decode("utf-8", "replace")
+        ledger = read_ledger(text)
+        change = compare(status["unit"], ledger, arguments["generation"])
+        meaning = change_lines(ledger.get("plan"), arguments["plan"]) if change.changed else []
+        result.update(
+            changed=change.changed,
+            reasons=list(change.reasons),
+            proven=change.proven,
+            meaning=meaning,
+            unit=status["unit"],
+            ledger=ledger,
+        )
+        if change.changed:
+            result["diff"] = {"prepared": "\n".join([*change.reasons, *meaning]) + "\n"}
+        return result

@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bytes and their names. GB is 1e9 bytes, GiB is 2^30 bytes; the two are never mixed.
+
+SGLang prints GiB under the letters GB for the device and true GB for the host; what this collection
+prints is always labelled for what it is.
+"""
+
+from __future__ import annotations
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+MB = 10**6
+GB = 10**9
+
+
+def format_gb(size_bytes: float, digits: int = 2) -> str:
+    """C(44770853376) -> C(44.77 GB)."""
+    return f"{size_bytes / GB:,.{digits}f} GB"
+
+
+def format_gib(size_bytes: float, digits: int = 2) -> str:
+    """C(11192713344) -> C(10.42 GiB)."""
+    return f"{size_bytes / GIB:,.{digits}f} GiB"
+
+
+def format_count(number: int) -> str:
+    """C(159277) -> C(159,277)."""
+    return f"{number:,}"
+
+
+def format_seconds(seconds: float) -> str:
+    """C(8.25) -> C(8.2 s); C(184) -> C(3 min 04 s)."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"

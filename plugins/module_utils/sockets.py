@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who listens on a TCP port: parsing of /proc/net/tcp{,6} and /proc/PID/cgroup. No I/O.
+
+Formats: Documentation/networking/proc_net_tcp.rst and cgroups(7) of the Linux manual.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+LISTEN = "0A"
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A listening socket; C(pid), C(command) and C(unit) are None where the reader may not see the owner."""
+
+    address: str
+    port: int
+    inode: int
+    pid: int | None = None
+    command: str | None = None
+    unit: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "address": self.address,
+            "port": self.port,
+            "pid": self.pid,
+            "command": self.command,
+            "unit": self.unit,
+        }
+
+
+def _address(text: str) -> str:
+    """The kernel prints each 32-bit word of an address in host byte order, here little endian."""
+    words = [bytes.fromhex(text[start : start + 8])[::-1] for start in range(0, len(text), 8)]
+    return str(ipaddress.ip_address(b"".join(words)))
+
+
+def listening(table: str, port: int) -> Iterator[Listener]:
+    """The listening sockets on C(port) in the text of one /proc/net/tcp table."""
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) < 10 or fields[3] != LISTEN or ":" not in fields[1]:
+            continue
+        address, hex_port = fields[1].rsplit(":", 1)
+        if int(hex_port, 16) == port:
+            yield Listener(address=_address(address), port=port, inode=int(fields[9]))
+
+
+def unit_of(cgroup: str) -> str | None:
+    """The systemd unit in the text of /proc/PID/cgroup (v1, hybrid or v2), None outside any."""
+    for line in cgroup.splitlines():
+        parts = line.split(":", 2)
+        if len(parts) != 3 or parts[1] not in ("", "name=systemd"):
+            continue
+        for name in reversed(parts[2].split("/")):
+            if name.endswith((".service", ".scope")):
+                return name
+    return None
+
+
+def socket_inode(link: str) -> int | None:
+    """C(socket:[4711]) -> 4711, as /proc/PID/fd/N reads; None for any other file."""
+    if link.startswith("socket:[") and link.endswith("]"):
+        return int(link[8:-1])
+    return None
+
+
+def overlapping(listeners: Iterable[Listener], address: str) -> list[Listener]:
+    """Those that would keep a server from binding C(address): the same address or a wildcard on either side."""
+    wildcards = {"0.0.0.0", "::"}
+    return [one for one in listeners if address in wildcards or one.address in wildcards or one.address == address]
