@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
     Listener,
     listening,

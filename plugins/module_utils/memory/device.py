@@ -1,0 +1,369 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The device side of a plan: what is left of a GPU for the KV cache, and what a higher fraction would give it.
+
+Source: SGLang, model_executor/model_runner_kv_cache_mixin.py (0.5.9), mem_cache/kv_cache_configurator.py and
+arg_groups/memory_hook.py (0.5.23). SGLang counts in GiB here and prints them under the letters GB.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import (
+    FAMILY_MLA,
+    ModelFacts,
+    bytes_per_token,
+    explain_bytes_per_token,
+    kv_element_bytes,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Gpu, Observed, ServerRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
+    GIB,
+    MIB,
+    format_count,
+    format_gib,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import FractionDefaults, VersionFacts
+
+# Driver context and collectives, before the weights: 0.8 GiB with one rank and 2.9 GiB with eight on 80 GB H100s
+# (SGLang start-up logs in sgl-project/sglang#1386 and #4760). Only used while nothing was measured.
+CONTEXT_BYTES_ONE_RANK = 1 * GIB
+CONTEXT_BYTES_MORE_RANKS = 3 * GIB
+
+# Page sizes that an attention backend insists on (server_args.py, arg_groups/attention_hook.py).
+_BACKEND_PAGE_SIZE = {"flashmla": 64, "cutlass_mla": 128, "trtllm_mla": 64, "trtllm_mha": 64}
+
+
+@dataclass(frozen=True)
+class FractionRaise:
+    """What idle GPU memory would give to the KV cache through a higher fraction. A proposal, not applied."""
+
+    idle_bytes_per_gpu: int
+    margin_bytes: int
+    mem_fraction_static: float
+    gained_bytes: int
+    gained_tokens: int
+    kv_pool_bytes: int
+    max_total_num_tokens: int
+
+
+@dataclass(frozen=True)
+class DevicePlan:
+    """Sizes are of one rank; None where nothing is known about them (device cpu)."""
+
+    device: str
+    bytes_per_token: int
+    page_size: int
+    max_total_num_tokens: int
+    kv_pool_bytes: int
+    mem_fraction_static: float | None
+    fraction_source: str
+    available_before_load_bytes: int | None
+    weights_bytes: int | None
+    reserved_bytes: int | None
+    headroom_bytes: int | None
+    raised: FractionRaise | None
+    explanation: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+
+def prefill_graph_sizes(limit: int) -> int:
+    """How many prefill graphs SGLang captures up to a token count (C(generate_prefill_cuda_graph_batch_sizes))."""
+    count, reached = 0, 0
+    for bound, step in ((32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256), (limit, 512)):
+        upper = min(bound, limit)
+        if upper > reached:
+            count += (upper - reached) // step
+            reached = bound
+    return count
+
+
+def default_mem_fraction(
+    defaults: FractionDefaults,
+    card_mib: int,
+    server: ServerRequest,
+    family: str,
+    attention_dp: int = 1,
+    speculative_algorithm: str | None = None,
+) -> tuple[float, str]:
+    """(fraction, formula) that a release resolves when mem_fraction_static is not given.
+
+    C(card_mib) is what C(nvidia-smi --query-gpu=memory.total) prints, the minimum over the GPUs.
+    """
+    tp = server.tensor_parallel_size
+    chunk, decode = next(
+        (chunk, small if tp < 4 else large) for below, chunk, small, large in defaults.classes if card_mib < below
+    )
+    # Attention DP divides the chunk among its ranks, but only after the fraction is computed.
+    chunk = server.chunked_prefill_size or chunk
+    reserved = 512 + max(chunk, 2048) * 1.5 + decode * 2 + server.ranks / 8 * 1024
+    if attention_dp > 1:
+        reserved += decode * attention_dp * 3
+        if decode > 300:
+            reserved += decode * attention_dp * 1.5
+    if family == FAMILY_MLA:
+        reserved += defaults.prefill_graph_mib_mla
+    else:
+        limit = min(chunk, server.max_total_tokens) if server.max_total_tokens else chunk
+        reserved += prefill_graph_sizes(limit) * defaults.prefill_graph_mib_per_size
+    if card_mib > 60 * 1024:
+        reserved = max(reserved, 10 * 1024)
+    if speculative_algorithm is not None:
+        reserved += defaults.speculative_mib.get(speculative_algorithm, defaults.speculative_mib["*"])
+    fraction = round((card_mib - reserved) / card_mib, 3)
+    return fraction, f"({card_mib:,} - {reserved:,.0f}) MiB / {card_mib:,} MiB = {fraction}"
+
+
+def effective_page_size(server: ServerRequest, gpus: tuple[Gpu, ...]) -> int:
+    """Tokens a page when page_size is not given: 64 for the backends that insist, else 1."""
+    if server.page_size is not None:
+        return server.page_size
+    if server.attention_backend is not None:
+        return _BACKEND_PAGE_SIZE.get(server.attention_backend, 1)
+    # Blackwell data-centre cards (sm100, sm103) default to the trtllm backends.
+    return 64 if any(gpu.compute_capability is not None and gpu.compute_capability[0] == 10 for gpu in gpus) else 1
+
+
+def _whole_pages(tokens: int, page_size: int) -> int:
+    return tokens // page_size * page_size
+
+
+def plan_device(
+    facts: VersionFacts,
+    model: ModelFacts,
+    server: ServerRequest,
+    gpus: tuple[Gpu, ...],
+    observed: Observed,
+    margin_bytes: int,
+) -> DevicePlan:
+    """Device KV pool of one rank, from measurements where there are any and from named estimates otherwise."""
+    element = kv_element_bytes(model, server.kv_cache_dtype, server.dtype)
+    per_token = bytes_per_token(model.attention, server.tensor_parallel_size, element)
+    page_size = effective_page_size(server, gpus)
+    explanation = [explain_bytes_per_token(model.attention, server.tensor_parallel_size, element)]
+    if server.device == "cpu":
+        return _plan_cpu(model, server, per_token, page_size, explanation)
+
+    assumptions: list[str] = []
+    fraction, source = _fraction(facts, model, server, gpus, observed, explanation)
+    before = _before_load(server, gpus, observed, assumptions)
+    weights = None
+    if observed.kv_pool_bytes is not None:
+        budget = observed.kv_pool_bytes
+        explanation.append(f"KV budget = {format_count(budget)} bytes as observed = {format_gib(budget)}")
+        measured_under = observed.mem_fraction_static
+        if measured_under is None:
+            assumptions.append("The KV budget was observed under the same mem_fraction_static as this plan's.")
+        elif fraction is not None and fraction != measured_under and before is not None:
+            change = int(before * (fraction - measured_under))
+            budget += change
+            explanation.append(
+                f"KV budget at {fraction} = that of {measured_under} + {format_gib(before)} x "
+                f"{fraction - measured_under:+.3f} = {format_gib(budget)}"
+            )
+        if before is not None and observed.available_after_load_bytes is not None:
+            weights = before - observed.available_after_load_bytes
+    else:
+        budget, weights = _estimated_budget(facts, model, server, observed, before, fraction, explanation, assumptions)
+    if weights is None and model.weights_bytes is not None:
+        weights = math.ceil(model.weights_bytes / server.ranks)
+        assumptions.append("The weights divide evenly over the ranks.")
+
+    profiled = _whole_pages(budget // per_token, page_size)
+    if profiled < 1:
+        raise Refusal(
+            "kv_budget_empty",
+            f"The weights leave {format_gib(budget)} a GPU for the KV cache at mem_fraction_static {fraction}.",
+            "Raise mem_fraction_static, use more GPUs or a smaller model.",
+            {"kv_budget_bytes": budget, "mem_fraction_static": fraction},
+        )
+    tokens = profiled
+    explanation.append(f"tokens = {format_count(budget)} bytes // {per_token:,} = {format_count(budget // per_token)}")
+    if page_size > 1:
+        explanation.append(f"tokens in whole pages of {page_size} = {format_count(profiled)}")
+    if server.max_total_tokens is not None and server.max_total_tokens < profiled:
+        tokens = _whole_pages(server.max_total_tokens, page_size)
+        explanation.append(f"tokens capped by max_total_tokens = {format_count(tokens)}")
+    reserved = math.ceil(before * (1 - fraction)) if before is not None and fraction is not None else None
+    return DevicePlan(
+        device=server.device,
+        bytes_per_token=per_token,
+        page_size=page_size,
+        max_total_num_tokens=tokens,
+        kv_pool_bytes=tokens * per_token,
+        mem_fraction_static=fraction,
+        fraction_source=source,
+        available_before_load_bytes=before,
+        weights_bytes=weights,
+        reserved_bytes=reserved,
+        headroom_bytes=observed.idle_bytes_per_gpu,
+        raised=_raise_fraction(observed, budget, before, fraction, per_token, page_size, margin_bytes),
+        explanation=tuple(explanation),
+        assumptions=tuple(assumptions),
+    )
+
+
+def _plan_cpu(
+    model: ModelFacts, server: ServerRequest, per_token: int, page_size: int, explanation: list[str]
+) -> DevicePlan:
+    if server.max_total_tokens is None:
+        raise Refusal(
+            "token_cap_missing",
+            "device is cpu and max_total_tokens is not set.",
+            "Set max_total_tokens: without a GPU there is no card to measure a KV budget on.",
+        )
+    tokens = _whole_pages(server.max_total_tokens, page_size)
+    explanation.append(f"tokens = max_total_tokens in whole pages of {page_size} = {format_count(tokens)}")
+    weights = math.ceil(model.weights_bytes / server.ranks) if model.weights_bytes is not None else None
+    return DevicePlan(
+        device="cpu",
+        bytes_per_token=per_token,
+        page_size=page_size,
+        max_total_num_tokens=tokens,
+        kv_pool_bytes=tokens * per_token,
+        mem_fraction_static=server.mem_fraction_static,
+        fraction_source="given" if server.mem_fraction_static is not None else "not used",
+        available_before_load_bytes=None,
+        weights_bytes=weights,
+        reserved_bytes=None,
+        headroom_bytes=None,
+        raised=None,
+        explanation=tuple(explanation),
+        assumptions=(),
+    )
+
+
+def _smallest_card(gpus: tuple[Gpu, ...]) -> int | None:
+    sizes = [gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes is not None]
+    return min(sizes) if len(sizes) == len(gpus) and sizes else None
+
+
+def _fraction(
+    facts: VersionFacts,
+    model: ModelFacts,
+    server: ServerRequest,
+    gpus: tuple[Gpu, ...],
+    observed: Observed,
+    explanation: list[str],
+) -> tuple[float | None, str]:
+    if server.mem_fraction_static is not None:
+        if not 0 < server.mem_fraction_static < 1:
+            raise Refusal(
+                "mem_fraction_static_out_of_range",
+                f"mem_fraction_static is {server.mem_fraction_static}.",
+                "Expected a number between 0 and 1, for example 0.88.",
+                {"mem_fraction_static": server.mem_fraction_static},
+            )
+        return server.mem_fraction_static, "given"
+    if observed.mem_fraction_static is not None:
+        return observed.mem_fraction_static, "observed"
+    card = _smallest_card(gpus)
+    defaults = facts.fraction_defaults
+    if defaults is not None and not model.multimodal and card is not None:
+        fraction, formula = default_mem_fraction(defaults, card // MIB, server, model.attention.family)
+        explanation.append(f"mem_fraction_static of SGLang {facts.version} = {formula}")
+        return fraction, "default"
+    if observed.kv_pool_bytes is not None:
+        return None, "unknown"
+    if model.multimodal:
+        why = f"{model.architecture} has a vision tower, for which SGLang lowers its default by the tower's size"
+    elif defaults is None:
+        why = f"the default of SGLang {facts.version} was not read from its source"
+    else:
+        why = "the size of the GPUs is not known"
+    raise Refusal(
+        "mem_fraction_static_unknown",
+        f"mem_fraction_static is not set and its default cannot be computed: {why}.",
+        "Set mem_fraction_static, or give observed.kv_pool_bytes of an earlier start.",
+    )
+
+
+def _before_load(
+    server: ServerRequest, gpus: tuple[Gpu, ...], observed: Observed, assumptions: list[str]
+) -> int | None:
+    if observed.available_before_load_bytes is not None:
+        return observed.available_before_load_bytes
+    card = _smallest_card(gpus)
+    if card is None:
+        return None
+    context = CONTEXT_BYTES_ONE_RANK if server.ranks == 1 else CONTEXT_BYTES_MORE_RANKS
+    assumptions.append(
+        f"CUDA context and collectives take {format_gib(context)} of a GPU before the weights are loaded "
+        "(give observed.available_before_load_bytes to replace this)."
+    )
+    return card - context
+
+
+def _estimated_budget(
+    facts: VersionFacts,
+    model: ModelFacts,
+    server: ServerRequest,
+    observed: Observed,
+    before: int | None,
+    fraction: float | None,
+    explanation: list[str],
+    assumptions: list[str],
+) -> tuple[int, int]:
+    if before is None or fraction is None:
+        raise Refusal(
+            "gpu_memory_unknown",
+            "The memory of the GPUs is not known.",
+            "Give topology.gpus[].memory_total_bytes, or observed.kv_pool_bytes of an earlier start.",
+        )
+    after = observed.available_after_load_bytes
+    if after is None:
+        if model.weights_bytes is None:
+            raise Refusal(
+                "weights_unknown",
+                f"The size of the weights of {model.name} is not known.",
+                "Give model.weights.total_bytes, or observed.available_after_load_bytes.",
+            )
+        after = before - math.ceil(model.weights_bytes / server.ranks)
+        assumptions.append(
+            "The weights divide evenly over the ranks and take no more on the GPU than in the files "
+            "(give observed.available_after_load_bytes to replace this)."
+        )
+    multimodal = facts.multimodal_reservation_bytes if model.multimodal else 0
+    budget = math.floor(after - before * (1 - fraction) - multimodal)
+    explanation.append(
+        f"KV budget = available after weights {format_gib(after)} - available before {format_gib(before)} x "
+        f"(1 - {fraction})"
+        + (f" - multimodal reservation {format_gib(multimodal)}" if multimodal else "")
+        + f" = {format_gib(budget)}"
+    )
+    return budget, before - after
+
+
+def _raise_fraction(
+    observed: Observed,
+    budget: int,
+    before: int | None,
+    fraction: float | None,
+    per_token: int,
+    page_size: int,
+    margin_bytes: int,
+) -> FractionRaise | None:
+    """The KV budget grows by C(before) times what the fraction grows by, so idle bytes less a margin can go there."""
+    idle = observed.idle_bytes_per_gpu
+    if idle is None or before is None or fraction is None or idle <= margin_bytes:
+        return None
+    # Down to three digits, as SGLang's own default is rounded; never up into the margin.
+    raised = math.floor((fraction + (idle - margin_bytes) / before) * 1000 + 1e-9) / 1000
+    if raised <= fraction:
+        return None
+    gained = math.floor(before * (raised - fraction))
+    tokens = _whole_pages((budget + gained) // per_token, page_size)
+    return FractionRaise(
+        idle_bytes_per_gpu=idle,
+        margin_bytes=margin_bytes,
+        mem_fraction_static=raised,
+        gained_bytes=gained,
+        gained_tokens=tokens - _whole_pages(budget // per_token, page_size),
+        kv_pool_bytes=tokens * per_token,
+        max_total_num_tokens=tokens,
+    )

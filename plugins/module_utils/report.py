@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What was planned, what is in force and what it means, in a few lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.summary import LABEL_WIDTH, summary_lines
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb, format_seconds
+
+
+def node_report_lines(plan: Mapping[str, Any], ledger: Mapping[str, Any], change: Mapping[str, Any]) -> list[str]:
+    """The report on one instance.
+
+    C(ledger) is the record of the proven start, empty when there is none; C(change) what effective_change returned.
+    """
+    return [
+        "Planned",
+        *(f"  {line}" for line in summary_lines(plan)),
+        "In force",
+        *(f"  {line}" for line in _in_force(ledger, change)),
+        *_titled("Started", _started(ledger.get("startup") or {}, plan)),
+        *_titled("Proven", _proven(ledger.get("proof") or {})),
+        *_titled("It means", _meaning(plan, ledger)),
+    ]
+
+
+def _titled(title: str, lines: Iterable[str]) -> list[str]:
+    indented = [f"  {line}" for line in lines]
+    return [title, *indented] if indented else []
+
+
+def _in_force(ledger: Mapping[str, Any], change: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if change.get("changed"):
+        lines.append("restart due: " + "; ".join(change["reasons"]))
+    elif change.get("proven"):
+        lines.append("unchanged: what runs is what is declared, and it has been proven")
+    else:
+        lines.append("what runs is what is declared")
+    if ledger:
+        lines.append(
+            f"SGLang {ledger['sglang_version']}, process {ledger['main_pid']}, invocation {ledger['invocation_id']}"
+        )
+    else:
+        lines.append("no start has been proven yet")
+    return lines
+
+
+def _started(startup: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+    stages = startup.get("stages") or []
+    lines = []
+    for stage in stages:
+        if stage.get("seconds") is None:
+            continue
+        size = stage.get("bytes")
+        rate = f", {format_gb(size / stage['seconds'], 3)}/s" if size and stage["seconds"] else ""
+        detail = f"{format_gb(size)}{rate}" if size else ""
+        lines.append(f"{stage['stage'].replace('_', ' '):<{LABEL_WIDTH}}{format_seconds(stage['seconds']):>12}  {detail}".rstrip())
+    total = sum(stage["seconds"] for stage in stages if stage.get("seconds") is not None)
+    if lines:
+        expected = plan["timing"]["start_seconds"]
+        lines.append(f"{'in all':<{LABEL_WIDTH}}{format_seconds(total):>12}  planned: about {format_seconds(expected)}")
+    return lines
+
+
+def _proven(proof: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for check in proof.get("checks") or []:
+        mark = "ok" if check["ok"] else "FAILED"
+        lines.append(f"{mark:<7}{check['name'].replace('_', ' ')}: {check['found']}")
+    canary = proof.get("canary") or {}
+    if canary.get("hit"):
+        hit = canary["hit"]
+        same = "the same text" if canary.get("same_text") else "ANOTHER TEXT"
+        lines.append(
+            f"canary: cold {canary['cold']['cached_tokens']} cached tokens; evicted by "
+            f"{canary['churn']['requests']} other prompts; then {format_count(hit['host'])} tokens came back from the "
+            f"host tier, {same}"
+        )
+    return lines
+
+
+def _meaning(plan: Mapping[str, Any], ledger: Mapping[str, Any]) -> list[str]:
+    device, host = plan["device"], plan["host"]
+    if not ledger:
+        return []
+    if not host["enabled"]:
+        return [f"{format_count(device['max_total_num_tokens'])} tokens stay cached, on the device alone"]
+    factor = host["tokens"] / device["max_total_num_tokens"]
+    return [
+        f"{format_count(host['tokens'])} tokens of prompts stay cached in host memory, {factor:.1f} times what the device "
+        "holds; they come back without being computed again",
+        f"{format_gb(host['bytes_total'])} of host memory are pinned for it and belong to nobody else while it runs",
+    ]

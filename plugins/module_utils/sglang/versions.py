@@ -1,0 +1,347 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What differs between SGLang releases, as data.
+
+Every table below is read from the wheels on PyPI; the file behind each is named beside it. A value holds
+from the release it stands with up to the release of the next row. Nothing outside this file compares versions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+
+T = TypeVar("T")
+
+_FORM = re.compile(r"^(\d+)\.(\d+)\.(\d+)(?:(rc|\.post)(\d+))?$")
+_PHASES = {"rc": -1, None: 0, ".post": 1}
+
+
+@dataclass(frozen=True, order=True)
+class Version:
+    """A release of SGLang; C(0.5.0rc2) < C(0.5.0) < C(0.5.0.post1) (PEP 440, the forms that SGLang uses)."""
+
+    major: int
+    minor: int
+    patch: int
+    phase: int = 0  # -1 release candidate, 0 release, 1 post release
+    number: int = 0
+
+    def __str__(self) -> str:
+        suffix = {-1: f"rc{self.number}", 0: "", 1: f".post{self.number}"}[self.phase]
+        return f"{self.major}.{self.minor}.{self.patch}{suffix}"
+
+    @property
+    def base(self) -> Version:
+        """The release that a post release amends."""
+        return Version(self.major, self.minor, self.patch)
+
+
+def parse_version(text: str) -> Version:
+    """C("0.5.9") -> Version; anything that is not a release of SGLang in form is refused."""
+    match = _FORM.match(str(text).strip())
+    if match is None:
+        raise Refusal(
+            "sglang_version_malformed",
+            f"sglang_version is '{text}', which is not a version number.",
+            "Expected a form like 0.5.23, 0.5.0rc2 or 0.4.6.post5 (quoted, so that YAML keeps it a string).",
+            {"sglang_version": str(text)},
+        )
+    major, minor, patch, phase, number = match.groups()
+    return Version(int(major), int(minor), int(patch), _PHASES[phase], int(number or 0))
+
+
+def _v(text: str) -> Version:
+    return parse_version(text)
+
+
+# Releases whose wheels were read. PyPI has 0.5.0rc2 but no 0.5.0.
+_EXAMINED = (
+    "0.4.7 0.4.8 0.4.9 0.4.10 0.5.0rc2 0.5.1 0.5.2 0.5.3 0.5.4 0.5.5 0.5.6 0.5.7 0.5.8 0.5.9 0.5.10 0.5.11 "
+    "0.5.12 0.5.13 0.5.14 0.5.15 0.5.16 0.5.17 0.5.18 0.5.19 0.5.20 0.5.21 0.5.22 0.5.23"
+)
+EXAMINED: tuple[Version, ...] = tuple(_v(text) for text in _EXAMINED.split())
+OLDEST, NEWEST = EXAMINED[0], EXAMINED[-1]
+# Releases whose real argument resolver and pools these formulas were held against (tests/conformance).
+EXACT: frozenset[Version] = frozenset({_v("0.5.9"), _v("0.5.23")})
+
+
+@dataclass(frozen=True)
+class FractionDefaults:
+    """How a release chooses mem_fraction_static when it is not given; sizes in MiB as nvidia-smi prints them.
+
+    C(classes): (card memory below, chunked prefill size, decode graph batch for tp < 4, for tp >= 4).
+    """
+
+    classes: tuple[tuple[float, int, int, int], ...]
+    without_gpu: float
+    prefill_graph_mib_per_size: int
+    prefill_graph_mib_mla: int
+    speculative_mib: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """HTTP paths of a release; None where it has none."""
+
+    health: str
+    ready: str | None
+    server_info: str
+    model_info: str
+    loads: str | None
+
+
+@dataclass(frozen=True)
+class VersionFacts:
+    """Everything about one release that a plan, a unit or a waiter depends on."""
+
+    version: Version
+    exact: bool
+    examined: bool
+    guard: str  # "A", "B" or "D", see guard table
+    guard_reserve_bytes: int  # what the guard leaves to the rest of the machine
+    host_allocation: str  # "torch_pinned" | "registered_private" | "registered_shared_mmap"
+    meter: str  # where pinned bytes show: "available" | "anon" | "shmem"
+    padding_page: bool  # the host pool gets one page more than asked
+    smaller_than_device_is_fatal: bool
+    default_ratio: float
+    auto_sizes_host_pool: bool  # has --hicache-host-memory-fraction
+    default_host_memory_fraction: float | None
+    io_backends: tuple[str, ...]
+    default_io_backend: str | None
+    mem_layouts: tuple[str, ...]
+    default_mem_layout: str | None
+    write_policies: tuple[str, ...]
+    default_write_policy: str
+    prefetch_policy: str | None
+    kv_cache_dtypes: tuple[str, ...]
+    numa_binding: str  # "none" | "preferred" | "strict"
+    reads_config_file: bool
+    clean_stop_exit_statuses: tuple[str, ...]  # what systemd has to count as success beside 0
+    fraction_defaults: FractionDefaults | None
+    multimodal_reservation_bytes: int  # taken off the KV budget of models with a vision tower
+    endpoints: Endpoints
+    host_gauge: bool  # sglang:hicache_host_total_tokens
+
+
+# mem_cache/memory_pool_host.py, mem_cache/pool_host/base.py
+# A: one rank's request against machine-wide MemAvailable less 10 GiB.
+# B: (MemAvailable less 10 GiB) // ranks on the host, sampled live by each pool.
+# D: auto-sizing books pools against one snapshot per rank; an explicit ratio or size is checked like B, both under
+#    the cgroup's memory.max and memory.high.
+_GUARD = (("0.4.7", "A"), ("0.5.19", "B"), ("0.5.21", "D"))
+GUARD_RESERVE_BYTES = 10 * (1 << 30)
+
+# mem_cache/memory_pool_host.py, mem_cache/mmap_allocator.py
+_HOST_ALLOCATION = (
+    ("0.4.7", "torch_pinned"),
+    ("0.5.5", "registered_private"),
+    ("0.5.13", "registered_shared_mmap"),
+)
+_METER = {"torch_pinned": "available", "registered_private": "anon", "registered_shared_mmap": "shmem"}
+
+# HostKVCache.__init__: rounded down to whole pages before, `size // page_size + 1` pages from 0.5.6.
+_PADDING_PAGE = (("0.4.7", False), ("0.5.6", True))
+# An assertion "host memory should be larger than the device memory", a warning from 0.5.15.
+_SMALLER_IS_FATAL = (("0.4.7", True), ("0.5.15", False))
+
+# server_args.py, arg_groups/fields
+_IO_BACKENDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("0.4.7", ()),
+    ("0.4.10", ("direct", "kernel")),
+    ("0.5.6", ("direct", "kernel", "kernel_ascend")),
+)
+_DEFAULT_IO_BACKEND: tuple[tuple[str, str | None], ...] = (("0.4.7", None), ("0.5.0rc2", "kernel"))
+_MEM_LAYOUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("0.4.7", ()),
+    ("0.5.0rc2", ("layer_first", "page_first")),
+    ("0.5.3", ("layer_first", "page_first", "page_first_direct")),
+    ("0.5.6", ("layer_first", "page_first", "page_first_direct", "page_first_kv_split", "page_head")),
+)
+_DEFAULT_MEM_LAYOUT: tuple[tuple[str, str | None], ...] = (
+    ("0.4.7", None),
+    ("0.5.0rc2", "layer_first"),
+    ("0.5.14", "page_first"),
+)
+WRITE_POLICIES = ("write_back", "write_through", "write_through_selective")
+_DEFAULT_WRITE_POLICY = (("0.4.7", "write_through_selective"), ("0.5.2", "write_through"))
+_PREFETCH_POLICY: tuple[tuple[str, str | None], ...] = (
+    ("0.4.7", None),
+    ("0.5.0rc2", "best_effort"),
+    ("0.5.12", "timeout"),
+)
+_KV_CACHE_DTYPES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("0.4.7", ("auto", "fp8_e5m2", "fp8_e4m3")),
+    ("0.5.4", ("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16")),
+    ("0.5.5", ("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16", "fp4_e2m1")),
+    (
+        "0.5.16",
+        ("auto", "fp8_e5m2", "fp8_e4m3", "mxfp8", "bf16", "bfloat16", "nvfp4", "fp4_mx_block16", "fp4_e2m1"),
+    ),
+    ("0.5.21", ("auto", "fp8_e5m2", "fp8_e4m3", "mxfp8", "bf16", "bfloat16", "nvfp4", "fp4_mx_block16")),
+)
+# 2.0 throughout; from 0.5.18 the flag itself defaults to None and is resolved to 2.0, from 0.5.21 as an upper bound.
+DEFAULT_RATIO = 2.0
+_HOST_MEMORY_FRACTION: tuple[tuple[str, float | None], ...] = (("0.4.7", None), ("0.5.21", 0.8))
+
+# environ.py SGLANG_AUTO_NUMA_BIND (True from 0.5.18: numactl --membind, strict) and mem_cache/hiradix_cache.py of
+# 0.5.8 and 0.5.9 (numa_set_preferred, a wish the kernel may not fulfil).
+_NUMA_BINDING = (("0.4.7", "none"), ("0.5.8", "preferred"), ("0.5.10", "none"), ("0.5.18", "strict"))
+
+# server_args_config_parser.py
+_CONFIG_FILE = (("0.4.7", False), ("0.5.3", True))
+
+# managers/tokenizer_manager.py: to 0.5.18 a drained server ends itself with SIGKILL.
+_CLEAN_STOP: tuple[tuple[str, tuple[str, ...]], ...] = (("0.4.7", ("SIGKILL",)), ("0.5.19", ()))
+
+# entrypoints/http_server.py, entrypoints/v1_loads.py
+_READY: tuple[tuple[str, str | None], ...] = (("0.4.7", None), ("0.5.20", "/ready"))
+_INFO_PREFIX = (("0.4.7", "/get_"), ("0.5.6", "/"))
+_LOADS: tuple[tuple[str, str | None], ...] = (("0.4.7", None), ("0.5.8", "/v1/loads"))
+_HOST_GAUGE = (("0.4.7", False), ("0.5.10", True))
+
+# mem_cache/kv_cache_configurator.py mm_runtime_reservation_gb: SGLANG_VLM_CACHE_SIZE_MB, 100 MiB by default.
+_MULTIMODAL_RESERVATION = (("0.4.7", 0), ("0.5.18", 100 << 20))
+
+# (flag, first release with it, last release with it, what replaces it); None where it is still there or was always.
+_FLAG_LIFETIMES: tuple[tuple[str, str | None, str | None, str | None], ...] = (
+    ("cuda-graph-max-bs", None, "0.5.19", "cuda-graph-max-bs-decode"),
+    ("cuda-graph-bs", None, "0.5.19", "cuda-graph-bs-decode"),
+    ("cuda-graph-max-bs-decode", "0.5.14", None, "cuda-graph-max-bs"),
+    ("cuda-graph-max-bs-prefill", "0.5.14", None, None),
+    ("cuda-graph-bs-decode", "0.5.14", None, "cuda-graph-bs"),
+    ("cuda-graph-bs-prefill", "0.5.14", None, None),
+    ("disable-hicache-numa-detect", "0.5.8", "0.5.9", None),
+    ("numa-node", "0.5.2", None, None),
+    ("admin-api-key", "0.5.8", None, None),
+    ("gated-launch-port", "0.5.19", None, None),
+)
+
+# server_args.py _handle_gpu_memory_settings of 0.5.9; arg_groups/memory_hook.py of 0.5.23. Releases between them
+# were not read for this, so there the fraction has to be given or observed.
+_GIB_IN_MIB = 1024
+FRACTION_DEFAULTS: dict[str, FractionDefaults] = {
+    "0.5.9": FractionDefaults(
+        classes=(
+            (20 * _GIB_IN_MIB, 2048, 8, 8),
+            (35 * _GIB_IN_MIB, 2048, 24, 80),
+            (60 * _GIB_IN_MIB, 4096, 32, 160),
+            (160 * _GIB_IN_MIB, 8192, 256, 512),
+            (float("inf"), 16384, 512, 512),
+        ),
+        without_gpu=0.88,
+        # Piecewise prefill graphs are opt-in there and not planned by this collection.
+        prefill_graph_mib_per_size=0,
+        prefill_graph_mib_mla=0,
+        speculative_mib={"STANDALONE": 6 * _GIB_IN_MIB, "NGRAM": 0, "*": 2 * _GIB_IN_MIB},
+    ),
+    "0.5.23": FractionDefaults(
+        classes=(
+            (20 * _GIB_IN_MIB, 2048, 8, 8),
+            (35 * _GIB_IN_MIB, 4096, 48, 160),
+            (60 * _GIB_IN_MIB, 4096, 32, 160),
+            (160 * _GIB_IN_MIB, 8192, 256, 512),
+            (float("inf"), 16384, 512, 512),
+        ),
+        without_gpu=0.95,
+        prefill_graph_mib_per_size=8,
+        prefill_graph_mib_mla=1536,
+        speculative_mib={"*": 0},
+    ),
+}
+
+
+def _at(history: Sequence[tuple[str, T]], version: Version) -> T:
+    """The value of the last row that is not newer than C(version)."""
+    value = history[0][1]
+    for since, candidate in history:
+        if _v(since) <= version:
+            value = candidate
+    return value
+
+
+def flag_absence(flag: str, version: Version) -> str | None:
+    """Why a release does not know a flag (given without dashes), or None when nothing says so."""
+    for name, first, last, instead in _FLAG_LIFETIMES:
+        if name != flag:
+            continue
+        advice = f"; use {instead}" if instead else ""
+        if first is not None and version < _v(first):
+            return f"--{flag} begins with SGLang {first}{advice}"
+        if last is not None and version.base > _v(last):
+            return f"--{flag} ended with SGLang {last}{advice}"
+    return None
+
+
+def version_facts(text: str) -> VersionFacts:
+    """Facts of one release; a release that was not read is refused by name."""
+    version = parse_version(text)
+    amends = version.base if version.phase == 1 else version
+    if amends not in EXAMINED:
+        closest = next((known for known in EXAMINED if known >= version), NEWEST)
+        raise Refusal(
+            "sglang_version_unknown",
+            f"SGLang {version} is not known to this collection.",
+            f"Known releases are {OLDEST} to {NEWEST} as published on PyPI (there is no 0.5.0); "
+            f"the closest is {closest}. A newer release needs a newer gpufleet.sglang.",
+            {
+                "sglang_version": str(version),
+                "oldest": str(OLDEST),
+                "newest": str(NEWEST),
+                "closest": str(closest),
+            },
+        )
+    allocation = _at(_HOST_ALLOCATION, version)
+    prefix = _at(_INFO_PREFIX, version)
+    fraction = _at(_HOST_MEMORY_FRACTION, version)
+    return VersionFacts(
+        version=version,
+        exact=version in EXACT,
+        examined=version in EXAMINED,
+        guard=_at(_GUARD, version),
+        guard_reserve_bytes=GUARD_RESERVE_BYTES,
+        host_allocation=allocation,
+        meter=_METER[allocation],
+        padding_page=_at(_PADDING_PAGE, version),
+        smaller_than_device_is_fatal=_at(_SMALLER_IS_FATAL, version),
+        default_ratio=DEFAULT_RATIO,
+        auto_sizes_host_pool=fraction is not None,
+        default_host_memory_fraction=fraction,
+        io_backends=_at(_IO_BACKENDS, version),
+        default_io_backend=_at(_DEFAULT_IO_BACKEND, version),
+        mem_layouts=_at(_MEM_LAYOUTS, version),
+        default_mem_layout=_at(_DEFAULT_MEM_LAYOUT, version),
+        write_policies=WRITE_POLICIES,
+        default_write_policy=_at(_DEFAULT_WRITE_POLICY, version),
+        prefetch_policy=_at(_PREFETCH_POLICY, version),
+        kv_cache_dtypes=_at(_KV_CACHE_DTYPES, version),
+        numa_binding=_at(_NUMA_BINDING, version),
+        reads_config_file=_at(_CONFIG_FILE, version),
+        clean_stop_exit_statuses=_at(_CLEAN_STOP, version),
+        fraction_defaults=FRACTION_DEFAULTS.get(str(version.base)),
+        multimodal_reservation_bytes=_at(_MULTIMODAL_RESERVATION, version),
+        endpoints=Endpoints(
+            health="/health",
+            ready=_at(_READY, version),
+            server_info=f"{prefix}server_info",
+            model_info=f"{prefix}model_info",
+            loads=_at(_LOADS, version),
+        ),
+        host_gauge=_at(_HOST_GAUGE, version),
+    )
+
+
+def meter_of(text: str) -> str:
+    """Where pinned bytes show, also for a release that was not read: there as in the newest one before it."""
+    return _METER[_at(_HOST_ALLOCATION, parse_version(text))]
+
+
+def has_host_gauge(text: str) -> bool:
+    """Whether the server tells the size of its host tier; a release that was not read does if the newest one does."""
+    return _at(_HOST_GAUGE, parse_version(text))

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The state of one unit as C(systemctl show) prints it. No I/O."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+PROPERTIES = (
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "InvocationID",
+    "MainPID",
+    "NRestarts",
+    "ExecMainCode",
+    "ExecMainStatus",
+    "ExecMainStartTimestampMonotonic",
+    "ActiveEnterTimestampMonotonic",
+    "InactiveEnterTimestampMonotonic",
+    "ControlGroup",
+    "NeedDaemonReload",
+)
+
+# waitid(2), CLD_*: what ExecMainCode counts.
+_EXIT_CODES = {1: "exited", 2: "killed", 3: "dumped"}
+
+
+@dataclass(frozen=True)
+class UnitStatus:
+    """Times in microseconds of CLOCK_MONOTONIC, as systemd gives them; None where it has none."""
+
+    name: str
+    load_state: str
+    active_state: str
+    sub_state: str
+    result: str | None
+    invocation_id: str | None
+    main_pid: int | None
+    n_restarts: int
+    exec_main_code: str | None
+    exec_main_status: int | None
+    exec_main_start_monotonic: int | None
+    active_enter_monotonic: int | None
+    inactive_enter_monotonic: int | None
+    control_group: str | None
+    need_daemon_reload: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def runs(self) -> bool:
+        return self.active_state in ("active", "activating", "reloading") and self.sub_state != "auto-restart"
+
+    @property
+    def signal_name(self) -> str | None:
+        """Name of the signal that ended the main process."""
+        if self.exec_main_code not in ("killed", "dumped") or self.exec_main_status is None:
+            return None
+        return signal_name(self.exec_main_status)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def show_command(unit: str) -> list[str]:
+    return ["systemctl", "show", f"--property={','.join(PROPERTIES)}", "--", unit]
+
+
+def _number(text: str | None) -> int | None:
+    """0 and "[not set]" stand for none."""
+    return int(text) if text and text.isdigit() and int(text) > 0 else None
+
+
+def parse_show(output: str, unit: str) -> UnitStatus:
+    """Key=value lines. A unit that systemd does not know is C(not-found), which is a state and no error."""
+    fields = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
+    code = _number(fields.get("ExecMainCode"))
+    status = fields.get("ExecMainStatus", "")
+    return UnitStatus(
+        name=fields.get("Id") or unit,
+        load_state=fields.get("LoadState") or "not-found",
+        active_state=fields.get("ActiveState") or "inactive",
+        sub_state=fields.get("SubState") or "dead",
+        result=fields.get("Result") or None,
+        invocation_id=fields.get("InvocationID") or None,
+        main_pid=_number(fields.get("MainPID")),
+        n_restarts=_number(fields.get("NRestarts")) or 0,
+        exec_main_code=_EXIT_CODES.get(code) if code else None,
+        exec_main_status=int(status) if code and status.isdigit() else None,
+        exec_main_start_monotonic=_number(fields.get("ExecMainStartTimestampMonotonic")),
+        active_enter_monotonic=_number(fields.get("ActiveEnterTimestampMonotonic")),
+        inactive_enter_monotonic=_number(fields.get("InactiveEnterTimestampMonotonic")),
+        control_group=fields.get("ControlGroup") or None,
+        need_daemon_reload=fields.get("NeedDaemonReload") == "yes",
+    )
+
+
+def unit_from_dict(data: Mapping[str, Any]) -> UnitStatus:
+    """The inverse of C(UnitStatus.as_dict); keys that it does not know are left out."""
+    return UnitStatus(**{name: data.get(name) for name in UnitStatus.__dataclass_fields__})  # type: ignore[arg-type]

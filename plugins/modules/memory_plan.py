@@ -1,0 +1,399 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: memory_plan
+version_added: 0.1.0
+short_description: Plan the GPU and host memory of an SGLang instance before it starts
+description:
+  - Computes, from a model, a machine and what is asked of the server, how many tokens the GPU holds, how much host
+    memory HiCache pins per rank, per NUMA node and in all, whether it fits, whether the server's own check agrees, how
+    long the start takes, and the arguments to start with.
+  - Refuses what does not fit, with the largest value that does, and whatever SGLang would silently rewrite.
+  - Runs on the controller, needs no connection to the host and changes nothing. The same input gives the same plan.
+  - Knows SGLang 0.4.7 to 0.5.23 by the rules in their source, 0.5.9 and 0.5.23 exactly; plans servers from 0.5.3 on,
+    as older ones cannot read a configuration file.
+extends_documentation_fragment:
+  - gpufleet.sglang.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  platform:
+    platforms: all
+options:
+  sglang_version:
+    description: Release of SGLang, quoted, for example V("0.5.23").
+    type: str
+    required: true
+  model:
+    description:
+      - Facts of the model, as RV(gpufleet.sglang.model_info#module:model) gives them, or a part of them on paper.
+      - Needed are C(architecture), C(attention) and, unless O(observed.kv_pool_bytes) is given, C(weights.total_bytes).
+    type: dict
+    required: true
+  topology:
+    description:
+      - Facts of the machine, as M(gpufleet.sglang.gpu_topology_info) gives them, or a part of them on paper.
+      - Used are C(gpus) with C(index), C(memory_total_bytes), C(numa_node) and C(compute_capability), C(numa_nodes)
+        with C(id), C(memory_total_bytes) and C(memory_available_bytes), and C(host) with C(memory_available_bytes) and
+        C(cgroup_limit_bytes).
+      - On paper, C(assumptions) may hold sentences that the plan repeats among its own.
+    type: dict
+    required: true
+  server:
+    description: What is asked of the server. What is left out is left to SGLang's own default.
+    type: dict
+    default: {}
+    suboptions:
+      device:
+        description: What the ranks compute on. V(cpu) needs O(server.max_total_tokens).
+        type: str
+        choices: [cuda, cpu]
+        default: cuda
+      tensor_parallel_size:
+        description: Number of ranks, each on one GPU.
+        type: int
+        default: 1
+      pipeline_parallel_size:
+        description: Number of pipeline stages. Only V(1) is planned so far.
+        type: int
+        default: 1
+      page_size:
+        description: Tokens a page of the KV cache.
+        type: int
+      kv_cache_dtype:
+        description: Data type of the KV cache.
+        type: str
+        default: auto
+      dtype:
+        description: Data type of the weights and activations.
+        type: str
+        default: auto
+      max_total_tokens:
+        description: Cap on the tokens of the device KV cache.
+        type: int
+      mem_fraction_static:
+        description: Share of the GPU memory for weights and KV cache, between 0 and 1.
+        type: float
+      chunked_prefill_size:
+        description: Tokens a prefill chunk.
+        type: int
+      context_length:
+        description: Longest context, in tokens.
+        type: int
+      attention_backend:
+        description: Attention backend.
+        type: str
+      gpus:
+        description: Indexes of the GPUs in rank order. Chosen from one NUMA node where possible when empty.
+        type: list
+        elements: int
+        default: []
+      host:
+        description: Address that the server binds.
+        type: str
+      port:
+        description: TCP port that the server binds.
+        type: int
+      served_model_name:
+        description: Name under which clients ask for the model.
+        type: str
+      model_path:
+        description: Folder of the model on the node. That of O(model) when left out.
+        type: path
+      enable_metrics:
+        description: Whether the server exposes C(/metrics).
+        type: bool
+        default: true
+      extra_arguments:
+        description:
+          - Further flags of the server, without the leading dashes. Flags that the plan decides, or that change the
+            memory in ways it does not count, are refused.
+        type: dict
+        default: {}
+  hicache:
+    description: What is asked of the hierarchical KV cache.
+    type: dict
+    default: {}
+    suboptions:
+      enabled:
+        description: Whether HiCache is on.
+        type: bool
+        default: true
+      ratio:
+        description: Host pool as a multiple of the device pool, above 0.
+        type: float
+      size_gb:
+        description: Host pool in whole GB (1e9 bytes) per rank and pool.
+        type: int
+      host_memory_fraction:
+        description: Share of the free host memory that the server sizes its pools by, from SGLang 0.5.21 on.
+        type: float
+      io_backend:
+        description: How pages travel between device and host.
+        type: str
+      mem_layout:
+        description: Layout of the host pool.
+        type: str
+      write_policy:
+        description: When pages are written to the host pool.
+        type: str
+  observed:
+    description: Measured values of an earlier start of the same instance. Each replaces an estimate.
+    type: dict
+    default: {}
+    suboptions:
+      kv_pool_bytes:
+        description: KV budget of one GPU in bytes.
+        type: int
+      mem_fraction_static:
+        description: The fraction under which O(observed.kv_pool_bytes) was measured. That of O(server) when left out.
+        type: float
+      available_before_load_bytes:
+        description: Free memory of a GPU before the weights were loaded, minimum over the ranks, in bytes.
+        type: int
+      available_after_load_bytes:
+        description: Free memory of a GPU after the weights were loaded, minimum over the ranks, in bytes.
+        type: int
+      idle_bytes_per_gpu:
+        description: GPU memory that stays free while the server works under load, in bytes.
+        type: int
+      own_pinned_bytes:
+        description:
+          - Host memory that the running instance of this plan holds pinned now, in bytes. It is added to what is
+            available, because a restart frees it first.
+        type: int
+      pin_bytes_per_second:
+        description: Rate at which all ranks together pinned their pools, in bytes per second.
+        type: float
+      load_seconds:
+        description: Time that loading the weights took.
+        type: float
+      rest_seconds:
+        description: Time that a start took beside loading and pinning.
+        type: float
+  margin_bytes:
+    description: GPU memory in bytes that stays idle when a higher O(server.mem_fraction_static) is proposed.
+    type: int
+    default: 2147483648
+  host_reserve_bytes:
+    description: Host memory in bytes that stays free beside the pools. SGLang itself keeps 10 GiB.
+    type: int
+    default: 10737418240
+  allow_oversubscription:
+    description: Plan even where the host pools do not fit. The refusal becomes a warning in the plan.
+    type: bool
+    default: false
+author:
+  - gpufleet maintainers (@gpufleet)
+seealso:
+  - module: gpufleet.sglang.gpu_topology_info
+  - module: gpufleet.sglang.model_info
+"""
+
+EXAMPLES = r"""
+- name: Plan an instance on what was probed and read
+  gpufleet.sglang.memory_plan:
+    sglang_version: "0.5.23"
+    model: "{{ model_read.model }}"
+    topology: "{{ probe }}"
+    server:
+      tensor_parallel_size: 8
+      mem_fraction_static: 0.88
+    hicache:
+      ratio: 4.0
+  register: planned
+
+- name: Plan on paper what a machine that is not there yet would do
+  gpufleet.sglang.memory_plan:
+    sglang_version: "0.5.9"
+    model:
+      architecture: Qwen3ForCausalLM
+      attention:
+        num_layers: 64
+        num_attention_heads: 64
+        num_kv_heads: 8
+        head_dim: 128
+      weights:
+        total_bytes: 65524246528
+    topology:
+      gpus:
+        - {index: 0, memory_total_bytes: 85520809984, numa_node: 0, compute_capability: "9.0"}
+        - {index: 1, memory_total_bytes: 85520809984, numa_node: 0, compute_capability: "9.0"}
+      numa_nodes:
+        - {id: 0}
+      host:
+        memory_available_bytes: 500000000000
+    server:
+      tensor_parallel_size: 2
+  register: planned
+"""
+
+RETURN = r"""
+plan:
+  description: The plan. Sizes are in bytes, times in seconds; what is not known is null.
+  returned: success
+  type: dict
+  contains:
+    sglang_version:
+      description: The release that was planned for.
+      type: str
+      sample: 0.5.9
+    model:
+      description: Name of the model and family of its attention.
+      type: dict
+      sample: {name: Kimi-K2.5, family: mla}
+    device:
+      description:
+        - Memory of one GPU (or of one rank on a CPU). C(raise) is what idle memory would give through a higher
+          fraction; it is a proposal and not applied.
+      type: dict
+      sample:
+        device: cuda
+        weights_bytes: 68375000000
+        reserved_bytes: 12317966205
+        available_before_load_bytes: 102649718374
+        kv_pool_bytes: 11192713344
+        bytes_per_token: 70272
+        page_size: 1
+        max_total_num_tokens: 159277
+        mem_fraction_static: 0.88
+        mem_fraction_source: given
+        headroom_bytes: 7000000000
+        raise:
+          idle_bytes_per_gpu: 7000000000
+          margin_bytes: 2147483648
+          mem_fraction_static: 0.927
+          gained_bytes: 4824536763
+          gained_tokens: 68655
+          kv_pool_bytes: 16017237504
+          max_total_num_tokens: 227932
+          largest_ratio: 3.0
+    host:
+      description:
+        - Host pools of all ranks. C(required_available_bytes) is what has to be available in truth;
+          C(guard.required_bytes) is what the release's own check asks for (variant A of one rank, the others of the
+          last rank to arrive); C(guard.verdict) is V(passes), V(depends_on_arrival_order), V(refuses) or V(unknown).
+        - C(limits) are all bounds on what one rank may pin, tightest first, and C(largest_ratio) respects them all.
+        - C(meter) tells where pinned bytes show, V(shmem), V(anon) or V(available).
+      type: dict
+      sample:
+        enabled: true
+        sizing: ratio
+        ratio: 4.0
+        size_gb: null
+        host_memory_fraction: null
+        pools:
+          - {kind: kv, tokens: 637109, bytes_per_token: 70272, bytes_per_rank: 44770923648}
+        tokens: 637109
+        ranks: 8
+        bytes_per_rank: 44770923648
+        bytes_total: 358167389184
+        unique_bytes: 44770923648
+        duplication_factor: 8.0
+        numa:
+          - node: 0
+            ranks: [0, 1, 2, 3]
+            pinned_bytes: 179083694592
+            available_bytes: 198000000000
+            left_bytes: 18916305408
+          - node: 1
+            ranks: [4, 5, 6, 7]
+            pinned_bytes: 179083694592
+            available_bytes: 198000000000
+            left_bytes: 18916305408
+        numa_binding: preferred
+        reserve_bytes: 10737418240
+        held_by_device_bytes: 0
+        required_available_bytes: 368904807424
+        available_bytes: 396000000000
+        guard:
+          variant: A
+          verdict: passes
+          required_bytes: 55508341888
+          best_order_bytes: 55508341888
+          worst_order_bytes: 368904807424
+        left_bytes: 37832610816
+        limits:
+          - name: host
+            bytes_per_rank: 48157822720
+            explanation: (396.00 GB available - 10.74 GB reserve) / 8 ranks
+        largest_ratio: 4.3
+        largest_size_gb: 48
+        meter: anon
+        io_backend: kernel
+        mem_layout: layer_first
+        write_policy: write_through
+    placement:
+      description: Which rank runs on which GPU and NUMA node.
+      type: list
+      elements: dict
+      sample:
+        - {rank: 0, gpu: 0, numa_node: 0}
+    timing:
+      description: How long pinning and the whole start take, and where the rate comes from.
+      type: dict
+      sample:
+        pin_seconds: 88.8
+        start_seconds: 755.8
+        pin_bytes_per_second: 4032258064.5
+        source: field rates of sgl-project/sglang#31424
+    unit:
+      description: What the systemd unit needs to know, with the environment that puts ranks on their GPUs.
+      type: dict
+      sample:
+        timeout_start_seconds: 3624
+        timeout_stop_seconds: 339
+        limit_memlock: infinity
+        success_exit_status: [SIGKILL]
+        environment: {}
+    arguments:
+      description: Flags without dashes and their values, for the file that SGLang reads with C(--config).
+      type: dict
+      sample:
+        device: cuda
+        enable-hierarchical-cache: true
+        enable-metrics: true
+        hicache-ratio: 4.0
+        mem-fraction-static: 0.88
+        model-path: /srv/models/Kimi-K2.5
+        tp-size: 8
+    warnings:
+      description: What is allowed but should be known, each with C(code), C(severity), C(message) and C(remedy).
+      type: list
+      elements: dict
+      sample: []
+    assumptions:
+      description: What was taken for granted because it was neither given nor measured.
+      type: list
+      elements: str
+      sample:
+        - The weights divide evenly over the ranks.
+    explanation:
+      description: The arithmetic, one formula a line.
+      type: list
+      elements: str
+      sample:
+        - tokens = 11,192,713,344 bytes // 70,272 = 159,277
+failure:
+  description: Why there is no plan. C(evidence) holds the computed values, such as C(largest_ratio).
+  returned: failure
+  type: dict
+  sample:
+    code: host_memory_short
+    message: >-
+      HiCache ratio 8.0 pins 89.54 GB a rank, 716.33 GB with 8 ranks; the host allows 48.16 GB a rank:
+      (396.00 GB available - 10.74 GB reserve) / 8 ranks.
+    remedy: Set hicache.ratio to 4.3 or less (or hicache.size_gb 48).
+    evidence:
+      largest_ratio: 4.3
+      largest_size_gb: 48
+      required_available_bytes: 727071634432
+      available_bytes: 396000000000
+"""

@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The main job on the rehearsal's node, told as one story: each test starts from where the one before ended."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from conftest import ENVIRONMENT, ROOT, UNIT, Node, Play, play
+
+OTHER_RATIO = "sglang_hicache_ratio=40"
+PINNING = r"pinning .* of "
+
+
+@pytest.fixture(scope="module")
+def first_run():
+    """From nothing: whatever an earlier run left is removed first."""
+    subprocess.run(["rehearsal/down"], cwd=ROOT, env=ENVIRONMENT, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(["rehearsal/up"], cwd=ROOT, env=ENVIRONMENT, check=True, stdin=subprocess.DEVNULL)
+    return play()
+
+
+def test_a_bare_host_becomes_a_served_node(first_run, node: Node) -> None:
+    assert first_run.status == 0, first_run.output
+    state = node.show("ActiveState", "NRestarts")
+    assert state == {"ActiveState": "active", "NRestarts": "0"}
+
+
+def test_the_pinning_is_shown_while_it_goes_on(first_run) -> None:
+    lines = re.findall(r"pinning ([\d.]+) of ([\d.]+) GB .*TP0.*TP1.*GB/s.*ETA", first_run.output)
+    shown = [float(pinned) for pinned, _planned in lines]
+    assert len(set(shown)) >= 3, first_run.output
+    assert shown == sorted(shown)
+    assert len({planned for _pinned, planned in lines}) == 1
+
+
+def test_the_ledger_holds_plan_and_proof(first_run, node: Node) -> None:
+    ledger = json.loads(node.run("cat /var/lib/sglang/main/ledger.json"))
+    assert ledger["invocation_id"] == node.invocation()
+    assert ledger["startup"]["pinned_bytes"] >= ledger["plan"]["host"]["bytes_total"]
+    assert ledger["startup"]["max_total_num_tokens"] == ledger["plan"]["device"]["max_total_num_tokens"]
+    canary = ledger["proof"]["canary"]
+    assert canary["cold"]["cached_tokens"] == 0
+    assert canary["hit"]["host"] > 0
+    assert canary["same_text"] is True
+    assert all(check["ok"] for check in ledger["proof"]["checks"])
+
+
+def test_the_network_was_closed(first_run, node: Node) -> None:
+    assert "default" not in node.run("ip route")
+
+
+def test_the_founding_box_is_planned_from_its_profile(first_run) -> None:
+    assert "70,272 bytes" in first_run.output
+    assert "159,277" in first_run.output
+
+
+def test_a_second_run_changes_nothing(first_run, node: Node) -> None:
+    before = node.fingerprint()
+    again = play()
+    assert again.status == 0, again.output
+    assert again.changed == 0, again.output
+    assert node.fingerprint() == before
+
+
+def test_check_mode_tells_what_a_change_means_and_does_nothing(first_run, node: Node) -> None:
+    before = node.fingerprint()
+    told = play("--check", "--diff", "-e", OTHER_RATIO, "--limit", "node")
+    assert told.status == 0, told.output
+    assert re.search(r"tokens.*->", told.output), told.output
+    assert re.search(r"NUMA node 0.*GB.*->.*GB", told.output), told.output
+    assert re.search(r"seconds|\d s\b", told.output), told.output
+    assert node.fingerprint() == before
+
+
+def test_a_changed_ratio_restarts_once(first_run, node: Node) -> None:
+    before = node.show("InvocationID", "MainPID")
+    changed = play("-e", OTHER_RATIO, "--limit", "node")
+    assert changed.status == 0, changed.output
+    after = node.show("InvocationID", "MainPID", "NRestarts")
+    assert after["InvocationID"] != before["InvocationID"]
+    assert after["NRestarts"] == "0"
+    again = play("-e", OTHER_RATIO, "--limit", "node")
+    assert again.changed == 0, again.output
+    assert node.show("InvocationID", "MainPID", "NRestarts") == after
+
+
+def test_a_play_killed_in_mid_wait_is_finished_by_the_next(first_run, node: Node) -> None:
+    started = Play("--limit", "node")
+    started.read_until(PINNING)
+    started.kill()
+    invocation = node.invocation()
+    finished = play("--limit", "node")
+    assert finished.status == 0, finished.output
+    assert node.invocation() == invocation
+    ledger = json.loads(node.run("cat /var/lib/sglang/main/ledger.json"))
+    assert ledger["invocation_id"] == invocation
+    assert play("--limit", "node").changed == 0
+
+
+def test_a_pool_beyond_the_guard_is_refused_before_the_start(first_run, node: Node) -> None:
+    before = node.fingerprint()
+    refused = play("-e", "sglang_hicache_ratio=100000", "--limit", "node")
+    assert refused.status == 2
+    assert len(refused.errors) == 1, refused.output
+    largest = re.search(r"largest ratio that fits is ([\d.]+)", refused.output)
+    assert largest, refused.output
+    assert node.fingerprint() == before
+    # The value that the refusal names is accepted, and the next one above is not.
+    fits = float(largest[1])
+    assert play("--check", "-e", f"sglang_hicache_ratio={fits * 0.98:.1f}", "--limit", "node").status == 0
+    assert play("--check", "-e", f"sglang_hicache_ratio={fits * 1.05:.1f}", "--limit", "node").status == 2
+
+
+def test_a_pool_forced_past_the_plan_is_refused_by_the_server_and_diagnosed(first_run, node: Node) -> None:
+    failed = play(
+        "-e", "sglang_hicache_ratio=100000", "-e", "sglang_allow_oversubscription=true", "--limit", "node"
+    )
+    assert failed.status == 2
+    assert "Not enough host memory" in failed.output
+    assert re.search(r"largest ratio that fits is ([\d.]+)", failed.output), failed.output
+
+
+def test_a_rank_killed_while_pinning_fails_the_play_at_once(first_run, node: Node) -> None:
+    running = Play("--limit", "node")
+    running.read_until(PINNING)
+    node.run("pkill -KILL -f scheduler_TP1")
+    failed = running.finish()
+    assert failed.status == 2
+    assert "TP1" in "".join(failed.errors), failed.output
+    assert re.search(r"SIGKILL|signal 9|killed", "".join(failed.errors)), failed.output
+    assert "Last lines" in failed.output
+
+
+def test_the_next_run_recovers(first_run, node: Node) -> None:
+    recovered = play()
+    assert recovered.status == 0, recovered.output
+    assert node.show("ActiveState") == {"ActiveState": "active"}
+    assert play().changed == 0
+
+
+WRONG = {
+    "an unknown variable": (["sglang_hicache_rato=4"], "sglang_hicache_ratio"),
+    "a ratio of zero": (["sglang_hicache_ratio=0"], "ratio"),
+    "ratio and size": (["sglang_hicache_size_gb=1"], "exactly one|both"),
+    "missing model files": (["sglang_model_path=/srv/models/none"], "/srv/models/none"),
+    "a port that is taken": (["sglang_port=22"], "sshd"),
+    "an unknown version": (["sglang_version=9.9.9"], "9.9.9"),
+    "a port out of range": (["sglang_port=70000"], "70000"),
+    "an unknown device": (["sglang_device=tpu"], "tpu"),
+    "text for a number": (["sglang_port=http"], "http"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG, ids=str)
+def test_wrong_input_gets_one_clear_error(first_run, node: Node, case: str) -> None:
+    values, expected = WRONG[case]
+    before = node.fingerprint()
+    refused = play("--limit", "node", *(word for value in values for word in ("-e", value)))
+    assert refused.status == 2, refused.output
+    assert refused.recap["node"]["failed"] == 1, refused.output
+    assert re.search(expected, "".join(refused.errors)), refused.output
+    assert "Traceback" not in refused.output
+    assert node.fingerprint() == before
+
+
+def test_nine_gpus_asked_of_eight(first_run) -> None:
+    refused = play("--limit", "founding", "-e", "sglang_tensor_parallel_size=9")
+    assert refused.status == 2
+    assert re.search(r"\b9\b.*\b8\b", "".join(refused.errors), re.DOTALL), refused.output
+
+
+def test_the_unit_is_unprivileged_and_bounded(first_run, node: Node) -> None:
+    state = node.show("User", "LimitMEMLOCK", "NoNewPrivileges", "ProtectSystem")
+    assert state == {"User": "sglang", "LimitMEMLOCK": "infinity", "NoNewPrivileges": "yes", "ProtectSystem": "strict"}
+    assert UNIT in node.run("systemctl list-unit-files --state=enabled --no-legend 'sglang-*'")

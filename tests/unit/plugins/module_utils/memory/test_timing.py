@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Observed
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.timing import plan_timing
+
+
+def test_field_rates_of_one_thread_and_of_a_machine() -> None:
+    one = plan_timing(65_500_000_000, 1, 0, Observed())
+    many = plan_timing(1_500_000_000_000, 8, 0, Observed())
+    assert one.pin_seconds == pytest.approx(21.2, abs=0.05)
+    assert many.pin_seconds == 372.0
+    assert "31424" in many.source
+
+
+def test_measured_rates_replace_those_of_the_field() -> None:
+    timing = plan_timing(10**9, 2, 5 * 10**9, Observed(pin_bytes_per_second=60e6, load_seconds=7.0, rest_seconds=30.0))
+    assert timing.source == "observed"
+    assert timing.pin_seconds == 16.7
+    assert timing.start_seconds == 53.7
+
+
+def test_limits_lie_far_above_what_is_expected() -> None:
+    timing = plan_timing(358_167_389_184, 8, 547_000_000_000, Observed())
+    assert timing.timeout_start_seconds > 3 * timing.start_seconds
+    # A request in flight drains, and what was pinned is given back.
+    assert timing.timeout_stop_seconds >= 300 + 38
+
+
+def test_nothing_pinned_takes_no_time() -> None:
+    assert plan_timing(0, 2, None, Observed()).pin_seconds == 0.0

@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights import (
+    MAX_HEADER_BYTES,
+    HeaderError,
+    bytes_by,
+    check_index,
+    header_length,
+    index_files,
+    parse_header,
+    tensor_kind,
+)
+
+
+def header(**tensors: Any) -> bytes:
+    return json.dumps(tensors).encode()
+
+
+def tensor(dtype: str, shape: list[int], start: int, end: int) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+
+
+def test_tensors_and_expected_size() -> None:
+    content = header(__metadata__={"format": "pt"}, a=tensor("BF16", [2, 3], 0, 12), b=tensor("F8_E4M3", [4], 12, 16))
+    shard = parse_header(content)
+    assert [(item.name, item.dtype, item.size_bytes) for item in shard.tensors] == [
+        ("a", "BF16", 12),
+        ("b", "F8_E4M3", 4),
+    ]
+    assert shard.expected_file_bytes == 8 + len(content) + 16
+
+
+def test_order_in_the_header_does_not_matter() -> None:
+    shard = parse_header(header(b=tensor("U8", [4], 12, 16), a=tensor("I32", [3], 0, 12)))
+    assert sum(item.size_bytes for item in shard.tensors) == 16
+
+
+def test_scalars_empty_tensors_and_packed_types() -> None:
+    shard = parse_header(
+        header(scalar=tensor("F32", [], 0, 4), empty=tensor("F32", [0, 7], 4, 4), packed=tensor("F4", [3], 4, 6))
+    )
+    assert shard.expected_file_bytes > 6
+
+
+def test_types_newer_than_the_table_are_counted_by_their_offsets() -> None:
+    assert parse_header(header(a=tensor("X9", [2], 0, 5))).tensors[0].size_bytes == 5
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"not json", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[1]", "not a JSON object"),
+        (header(a=1), "object"),
+        (header(a={"dtype": "F32", "shape": [1]}), "offsets"),
+        (header(a=tensor("F32", [1], 0, -4)), "offsets"),
+        (header(a={"dtype": "F32", "shape": [1], "data_offsets": [0, True]}), "offsets"),
+        (header(a={"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 8]}), "offsets"),
+        (header(a=tensor("F32", [1], 4, 0)), "ends before"),
+        (header(a={"dtype": "F32", "shape": "1", "data_offsets": [0, 4]}), "shape"),
+        (header(a=tensor("F32", [-1], 0, 4)), "shape"),
+        (header(a={"dtype": 7, "shape": [1], "data_offsets": [0, 4]}), "dtype"),
+        (header(a=tensor("F32", [2], 0, 4)), "needs 8"),
+        (header(a=tensor("F32", [10**9, 10**9], 0, 4)), "needs"),
+        (header(a=tensor("F32", [1], 0, 4), b=tensor("F32", [1], 2, 6)), "expected 4"),
+        (header(a=tensor("F32", [1], 0, 4), b=tensor("F32", [1], 8, 12)), "expected 4"),
+        (header(a=tensor("F32", [1], 4, 8)), "expected 0"),
+    ],
+)
+def test_headers_that_contradict_themselves_are_refused(content: bytes, said: str) -> None:
+    with pytest.raises(HeaderError, match=said):
+        parse_header(content)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "file_bytes", "said"),
+    [
+        (b"", 0, "too few"),
+        (b"\x00" * 7, 7, "too few"),
+        (struct.pack("<Q", 0), 100, "0 bytes"),
+        (struct.pack("<Q", 2**64 - 1), 10**12, "bound"),
+        (struct.pack("<Q", MAX_HEADER_BYTES + 1), 10**12, "bound"),
+        (struct.pack("<Q", 93), 100, "the file has 100"),
+        (b"<!DOCTYPE html>", 500, "bound"),  # a login page saved as a weight file
+        (b"version https://git-lfs", 130, "bound"),  # a pointer of Git LFS
+    ],
+)
+def test_header_length_is_bounded_before_anything_is_read(prefix: bytes, file_bytes: int, said: str) -> None:
+    with pytest.raises(HeaderError, match=said):
+        header_length(prefix, file_bytes)
+
+
+def test_header_length() -> None:
+    assert header_length(struct.pack("<Q", 92), 100) == 92
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("model.layers.0.self_attn.q_proj.weight", "attention"),
+        ("model.layers.3.mlp.experts.17.up_proj.weight_packed", "expert"),
+        ("model.layers.3.mlp.shared_experts.up_proj.weight", "expert"),
+        ("model.layers.0.mlp.gate_proj.weight", "dense"),
+        ("model.embed_tokens.weight", "embedding"),
+        ("lm_head.weight", "embedding"),
+        ("model.layers.0.input_layernorm.weight", "norm"),
+        ("vision_tower.encoder.blocks.0.attn.wqkv.weight", "vision"),
+        ("model.mystery", "other"),
+    ],
+)
+def test_kind_of_a_tensor(name: str, kind: str) -> None:
+    assert tensor_kind(name) == kind
+
+
+def test_bytes_by_type_and_kind_add_up() -> None:
+    shard = parse_header(
+        header(**{"lm_head.weight": tensor("BF16", [2], 0, 4), "model.norm.weight": tensor("F32", [2], 4, 12)})
+    )
+    assert bytes_by(shard.tensors) == ({"BF16": 4, "F32": 8}, {"embedding": 4, "norm": 8})
+
+
+def test_index_against_the_files_that_are_there() -> None:
+    names = index_files({"weight_map": {"a": "2.safetensors", "b": "1.safetensors", "c": "2.safetensors"}})
+    assert names == ("1.safetensors", "2.safetensors")
+    check = check_index(names, ["2.safetensors", "old.safetensors"])
+    assert (check.missing, check.extra) == (("1.safetensors",), ("old.safetensors",))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        None,
+        {},
+        {"weight_map": {}},
+        {"weight_map": ["a"]},
+        {"weight_map": {"a": "../../etc/shadow"}},
+        {"weight_map": {"a": "/etc/shadow"}},
+        {"weight_map": {"a": ".."}},
+        {"weight_map": {"a": ""}},
+    ],
+)
+def test_indexes_that_lead_elsewhere_are_refused(index: Any) -> None:
+    with pytest.raises(HeaderError):
+        index_files(index)

@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import compare, read_ledger
+
+UNIT = {
+    "load_state": "loaded",
+    "active_state": "active",
+    "sub_state": "running",
+    "main_pid": 2211,
+    "invocation_id": "a1",
+    "generation": "g1",
+}
+LEDGER = {"schema": 1, "generation": "g1", "invocation_id": "a1", "plan": {}}
+
+
+def test_a_running_proven_generation_needs_nothing() -> None:
+    change = compare(UNIT, LEDGER, "g1")
+    assert (change.changed, change.proven) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("unit", "word"),
+    [
+        ({"load_state": "not-found", "active_state": "inactive", "main_pid": 0}, "exist"),
+        ({"active_state": "failed", "sub_state": "failed", "main_pid": 0}, "failed"),
+        ({"active_state": "inactive", "sub_state": "dead", "main_pid": 0}, "inactive"),
+        ({"active_state": "activating", "sub_state": "auto-restart", "main_pid": 0}, "failure"),
+        ({"generation": "g0"}, "other files"),
+        ({"generation": None}, "no generation"),
+    ],
+)
+def test_each_difference_is_a_reason_to_restart(unit: dict[str, Any], word: str) -> None:
+    change = compare({**UNIT, **unit}, LEDGER, "g1")
+    assert change.changed
+    assert not change.proven
+    assert word in change.reasons[0]
+
+
+@pytest.mark.parametrize(
+    "ledger", [{}, {**LEDGER, "invocation_id": "a0"}, {**LEDGER, "generation": "g0"}], ids=["none", "older", "other"]
+)
+def test_a_start_that_was_never_proven_is_followed_not_repeated(ledger: dict[str, Any]) -> None:
+    change = compare(UNIT, ledger, "g1")
+    assert (change.changed, change.proven) == (False, False)
+
+
+def test_nothing_is_proven_by_an_invocation_that_has_no_name() -> None:
+    assert not compare({**UNIT, "invocation_id": None}, {**LEDGER, "invocation_id": None}, "g1").proven
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', json.dumps({"schema": 2, "plan": {}}), '{"schema": 1}'])
+def test_a_ledger_that_cannot_be_used_counts_as_none(text: str) -> None:
+    assert read_ledger(text) == {}
+
+
+def test_a_ledger_is_read() -> None:
+    assert read_ledger(json.dumps(LEDGER)) == LEDGER

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import (
+    cursor_time,
+    is_access_log,
+    journalctl_command,
+    last_state,
+    parse_record,
+    without_secrets,
+)
+
+CURSOR = "s=0639b2;i=5a0;b=9cfa;m=3b9aca00;t=644c1f5d8e8a0;x=7"
+
+
+def record(**fields: object) -> str:
+    return json.dumps({"__CURSOR": CURSOR, "__REALTIME_TIMESTAMP": "1795962016412345", **fields})
+
+
+def test_record_of_the_service() -> None:
+    found = parse_record(record(MESSAGE="hello", _PID="11402", PRIORITY="6", _SYSTEMD_INVOCATION_ID="ab"))
+    assert found is not None
+    assert (found.message, found.pid, found.priority, found.cursor) == ("hello", 11402, 6, CURSOR)
+    assert found.timestamp == 1795962016.412345
+    assert not found.of_manager
+
+
+def test_record_of_systemd_about_the_unit() -> None:
+    found = parse_record(record(MESSAGE="Started SGLang.", _PID="1", UNIT="sglang-main.service"))
+    assert found is not None and found.of_manager
+
+
+def test_binary_message_is_a_list_of_bytes() -> None:
+    shown = "Loading: 50%\rLoading: 100% – done"
+    found = parse_record(record(MESSAGE=list(shown.encode())))
+    assert found is not None
+    assert found.message == "Loading: 100% – done"
+
+
+def test_binary_message_that_is_no_text_is_kept_readable() -> None:
+    found = parse_record(record(MESSAGE=[0xFF, 0x41]))
+    assert found is not None and found.message == "\ufffdA"
+
+
+def test_message_of_several_lines_keeps_them() -> None:
+    found = parse_record(record(MESSAGE="Traceback\n  File x\nValueError: y"))
+    assert found is not None and found.message.splitlines() == ["Traceback", "  File x", "ValueError: y"]
+
+
+def test_missing_fields_are_unknown() -> None:
+    found = parse_record("{}")
+    assert found is not None
+    assert (found.message, found.timestamp, found.cursor, found.pid, found.priority) == ("", None, None, None, None)
+
+
+def test_null_message_of_a_field_too_long_is_empty() -> None:
+    found = parse_record(record(MESSAGE=None))
+    assert found is not None and found.message == ""
+
+
+def test_field_that_occurs_twice() -> None:
+    found = parse_record(record(MESSAGE=["a", [0x62, 0x0D]], _PID=["5", "6"]))
+    assert found is not None
+    assert (found.message, found.pid) == ("a\nb", None)
+
+
+def test_line_that_is_no_record() -> None:
+    assert parse_record("") is None
+    assert parse_record('{"MESSAGE": "cut o') is None
+    assert parse_record("[1, 2]") is None
+
+
+def test_progress_bar_is_its_last_state() -> None:
+    assert last_state("a\rb\rc\nd\r") == "c\nd"
+
+
+def test_command_reads_one_invocation_and_what_systemd_says_of_it() -> None:
+    command = journalctl_command("ab12", cursor=CURSOR)
+    assert command[0] == "journalctl" and "--output=json" in command and "--all" in command
+    assert f"--after-cursor={CURSOR}" in command
+    assert command[-4:] == ["_SYSTEMD_INVOCATION_ID=ab12", "+", "INVOCATION_ID=ab12", "_PID=1"]
+
+
+def test_command_since_a_time_only_without_cursor() -> None:
+    assert "--since=@12.500000" in journalctl_command("ab12", since=12.5)
+    assert not any(word.startswith("--since") for word in journalctl_command("ab12", cursor=CURSOR, since=12.5))
+
+
+def test_time_in_a_cursor() -> None:
+    assert cursor_time(CURSOR) == 0x644C1F5D8E8A0 / 1e6
+    assert cursor_time("s=1;i=2") is None
+
+
+def test_access_log() -> None:
+    assert is_access_log(
+        '[2026-11-29 14:48:22] INFO:     127.0.0.1:46850 - "GET /health HTTP/1.1" 503 Service Unavailable'
+    )
+    assert not is_access_log("[2026-11-29 14:48:22] INFO:     Application startup complete.")
+
+
+def test_keys_do_not_leave_the_node() -> None:
+    line = "server_args={'api_key': 'sk-123', 'admin_api_key': 'root', 'tp_size': 2}"
+    assert without_secrets(line) == "server_args={'api_key': '***', 'admin_api_key': '***', 'tp_size': 2}"
