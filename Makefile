@@ -50,7 +50,8 @@ test: setup ## the gate: everything that protects a change
 .PHONY: lint
 lint: ## ansible-lint (production), yamllint, ruff, mypy, shellcheck
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
-	ruff check --quiet . && ruff format --check --quiet .
+	ruff check --quiet .
+	ruff format --check --quiet .
 	yamllint --strict .
 	git ls-files --cached --others --exclude-standard | while IFS= read -r file; do
 	  [ -f "$$file" ] && head -n 1 "$$file" | grep -qaE '^#!.*\b(ba)?sh\b' && echo "$$file" || true

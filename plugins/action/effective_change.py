@@ -8,6 +8,7 @@ import base64
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import compare, read_ledger
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.change import change_lines
 

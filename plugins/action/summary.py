@@ -28,6 +28,8 @@ class ActionModule(ActionBase):
         )
         title, lines = arguments["title"], arguments["lines"]
         rule = "─" * max(4, WIDTH - len(title) - 4)
-        Display().display("\n".join([f"── {title} {rule}", *(f"  {line}" if line else "" for line in lines), "─" * WIDTH]))
+        Display().display(
+            "\n".join([f"── {title} {rule}", *(f"  {line}" if line else "" for line in lines), "─" * WIDTH])
+        )
         result.update(changed=False, title=title, lines=lines)
         return result

@@ -13,7 +13,8 @@ name: node_report
 version_added: 0.1.0
 short_description: What was planned, what is in force and what it means
 description:
-  - Puts the plan of an instance, the ledger of its proven start and the comparison of both into a few lines for a person.
+  - Puts the plan of an instance, the ledger of its proven start and the comparison of both into a few lines for a
+    person.
 positional: ledger, change
 options:
   _input:

@@ -32,9 +32,8 @@ def read_ledger(text: str) -> dict[str, Any]:
         ledger = json.loads(text)
     except ValueError:
         return {}
-    if not isinstance(ledger, dict) or ledger.get("schema") != LEDGER_SCHEMA or not isinstance(ledger.get("plan"), dict):
-        return {}
-    return ledger
+    usable = isinstance(ledger, dict) and ledger.get("schema") == LEDGER_SCHEMA and isinstance(ledger.get("plan"), dict)
+    return ledger if usable else {}
 
 
 def compare(unit: Mapping[str, Any], ledger: Mapping[str, Any], generation: str) -> Change:

@@ -10,7 +10,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.summary import LABEL_WIDTH, summary_lines
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb, format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
+    format_count,
+    format_gb,
+    format_seconds,
+)
+
+# Check of serving_check -> what a person calls it, and the words before the expected value (None: not shown).
+_CHECKS = {
+    "health": ("health endpoint answers", None),
+    "served_model_name": ("served model", None),
+    "generate": ("tokens generated", "asked"),
+    "chat_completion": ("tokens of a chat completion", None),
+    "max_total_num_tokens": ("device tokens", "planned"),
+    "host_tokens": ("host tokens a rank", "planned"),
+}
 
 
 def node_report_lines(plan: Mapping[str, Any], ledger: Mapping[str, Any], change: Mapping[str, Any]) -> list[str]:
@@ -35,13 +49,16 @@ def _titled(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _in_force(ledger: Mapping[str, Any], change: Mapping[str, Any]) -> list[str]:
+    fresh = bool(ledger) and ledger.get("invocation_id") != (change.get("ledger") or {}).get("invocation_id")
     lines = []
     if change.get("changed"):
-        lines.append("restart due: " + "; ".join(change["reasons"]))
+        lines.append(f"{'restarted' if fresh else 'restart due'}: {'; '.join(change['reasons'])}")
     elif change.get("proven"):
         lines.append("unchanged: what runs is what is declared, and it has been proven")
+    elif fresh:
+        lines.append("what runs is what is declared; the start that an earlier run left behind was followed and proven")
     else:
-        lines.append("what runs is what is declared")
+        lines.append("what runs is what is declared, but its start has not been proven")
     if ledger:
         lines.append(
             f"SGLang {ledger['sglang_version']}, process {ledger['main_pid']}, invocation {ledger['invocation_id']}"
@@ -58,9 +75,12 @@ def _started(startup: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
         if stage.get("seconds") is None:
             continue
         size = stage.get("bytes")
-        rate = f", {format_gb(size / stage['seconds'], 3)}/s" if size and stage["seconds"] else ""
+        # A speed says something where bytes are what the stage waits for.
+        pinning = stage["stage"] == "host_pool" and size and stage["seconds"]
+        rate = f" pinned, {format_gb(size / stage['seconds'], 3)}/s" if pinning else ""
         detail = f"{format_gb(size)}{rate}" if size else ""
-        lines.append(f"{stage['stage'].replace('_', ' '):<{LABEL_WIDTH}}{format_seconds(stage['seconds']):>12}  {detail}".rstrip())
+        label = stage["stage"].replace("_", " ")
+        lines.append(f"{label:<{LABEL_WIDTH}}{format_seconds(stage['seconds']):>12}  {detail}".rstrip())
     total = sum(stage["seconds"] for stage in stages if stage.get("seconds") is not None)
     if lines:
         expected = plan["timing"]["start_seconds"]
@@ -68,19 +88,27 @@ def _started(startup: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _value(value: Any) -> str:
+    return format_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
 def _proven(proof: Mapping[str, Any]) -> list[str]:
     lines = []
     for check in proof.get("checks") or []:
-        mark = "ok" if check["ok"] else "FAILED"
-        lines.append(f"{mark:<7}{check['name'].replace('_', ' ')}: {check['found']}")
+        if check["name"] not in _CHECKS:
+            continue  # the canary has a line of its own
+        label, word = _CHECKS[check["name"]]
+        mark = {True: "ok", False: "FAILED", None: "unknown"}[check["ok"]]
+        expected = f", {word} {_value(check['expected'])}" if word else ""
+        lines.append(f"{mark:<9}{label}: {_value(check['found'])}{expected}")
     canary = proof.get("canary") or {}
     if canary.get("hit"):
         hit = canary["hit"]
         same = "the same text" if canary.get("same_text") else "ANOTHER TEXT"
         lines.append(
-            f"canary: cold {canary['cold']['cached_tokens']} cached tokens; evicted by "
-            f"{canary['churn']['requests']} other prompts; then {format_count(hit['host'])} tokens came back from the "
-            f"host tier, {same}"
+            f"{'ok' if canary.get('same_text') else 'FAILED':<9}canary: {canary['cold']['cached_tokens']} tokens "
+            f"cached when cold; driven out by {canary['churn']['requests']} other prompts; then "
+            f"{format_count(hit['host'])} tokens came back from the host tier, {same}"
         )
     return lines
 
@@ -93,7 +121,7 @@ def _meaning(plan: Mapping[str, Any], ledger: Mapping[str, Any]) -> list[str]:
         return [f"{format_count(device['max_total_num_tokens'])} tokens stay cached, on the device alone"]
     factor = host["tokens"] / device["max_total_num_tokens"]
     return [
-        f"{format_count(host['tokens'])} tokens of prompts stay cached in host memory, {factor:.1f} times what the device "
-        "holds; they come back without being computed again",
+        f"{format_count(host['tokens'])} tokens of prompts stay cached in host memory, {factor:.1f} times what the "
+        "device holds; they come back without being computed again",
         f"{format_gb(host['bytes_total'])} of host memory are pinned for it and belong to nobody else while it runs",
     ]

@@ -77,6 +77,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
     Listener,
     listening,

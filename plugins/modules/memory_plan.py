@@ -249,6 +249,14 @@ plan:
       description: Name of the model and family of its attention.
       type: dict
       sample: {name: Kimi-K2.5, family: mla}
+    machine:
+      description: What the plan is for - boards with count and memory in bytes, NUMA nodes, available host memory.
+      type: dict
+      sample:
+        gpus:
+          - {name: NVIDIA RTX PRO 6000 Blackwell Server Edition, memory_total_bytes: 102641958912, count: 8}
+        numa_nodes: [0, 1]
+        memory_available_bytes: 396000000000
     device:
       description:
         - Memory of one GPU (or of one rank on a CPU). C(raise) is what idle memory would give through a higher

@@ -107,9 +107,8 @@ class Node:
 
     def fingerprint(self) -> dict[str, str]:
         """What must not move when a play is refused: the process, and every file that makes the service."""
-        files = self.run(
-            "find /etc/sglang /etc/systemd/system /opt/sglang -maxdepth 2 -type f -exec sha256sum {} + | sort", check=False
-        )
+        folders = "/etc/sglang /etc/systemd/system /opt/sglang"
+        files = self.run(f"find {folders} -maxdepth 2 -type f -exec sha256sum {{}} + | sort", check=False)
         return {**self.show("MainPID", "InvocationID", "NRestarts", "ActiveState"), "files": files}
 
 

@@ -11,7 +11,6 @@ import re
 import subprocess
 
 import pytest
-
 from conftest import ENVIRONMENT, ROOT, UNIT, Node, Play, play
 
 OTHER_RATIO = "sglang_hicache_ratio=40"
@@ -119,9 +118,7 @@ def test_a_pool_beyond_the_guard_is_refused_before_the_start(first_run, node: No
 
 
 def test_a_pool_forced_past_the_plan_is_refused_by_the_server_and_diagnosed(first_run, node: Node) -> None:
-    failed = play(
-        "-e", "sglang_hicache_ratio=100000", "-e", "sglang_allow_oversubscription=true", "--limit", "node"
-    )
+    failed = play("-e", "sglang_hicache_ratio=100000", "-e", "sglang_allow_oversubscription=true", "--limit", "node")
     assert failed.status == 2
     assert "Not enough host memory" in failed.output
     assert re.search(r"largest ratio that fits is ([\d.]+)", failed.output), failed.output

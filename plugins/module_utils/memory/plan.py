@@ -45,7 +45,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.placement i
     seats,
     visible_devices,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Machine, PlanRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.timing import Timing, plan_timing
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
@@ -119,6 +119,7 @@ class Plan:
     version: VersionFacts
     model_name: str
     family: str
+    machine: Machine
     device: DevicePlan
     raised_largest_ratio: float | None
     host: HostPlan
@@ -159,6 +160,7 @@ def plan(request: PlanRequest) -> Plan:
         version=facts,
         model_name=request.model.name,
         family=request.model.attention.family,
+        machine=request.machine,
         device=device,
         raised_largest_ratio=_raised_largest_ratio(facts, device, host),
         host=host,
@@ -478,6 +480,7 @@ def plan_as_dict(result: Plan) -> dict[str, Any]:
     return {
         "sglang_version": str(result.version.version),
         "model": {"name": result.model_name, "family": result.family},
+        "machine": _machine_as_dict(result.machine),
         "device": {
             "device": device.device,
             "weights_bytes": device.weights_bytes,
@@ -559,4 +562,19 @@ def plan_as_dict(result: Plan) -> dict[str, Any]:
         "warnings": [problem.as_dict() for problem in result.warnings],
         "assumptions": list(result.assumptions),
         "explanation": list(result.explanation),
+    }
+
+
+def _machine_as_dict(machine: Machine) -> dict[str, Any]:
+    boards: dict[tuple[str | None, int | None], int] = {}
+    for gpu in machine.gpus:
+        board = (gpu.name, gpu.memory_total_bytes)
+        boards[board] = boards.get(board, 0) + 1
+    return {
+        "gpus": [
+            {"name": name, "memory_total_bytes": size_bytes, "count": count}
+            for (name, size_bytes), count in boards.items()
+        ],
+        "numa_nodes": [node.id for node in machine.nodes],
+        "memory_available_bytes": machine.memory_available_bytes,
     }

@@ -34,6 +34,7 @@ def summary_lines(plan: Mapping[str, Any]) -> list[str]:
     model = plan["model"]
     return [
         *_entry("Model", [f"{model['name']} ({model['family'].upper()}), SGLang {plan['sglang_version']}"]),
+        *_entry("Machine", _machine(plan["machine"])),
         *_entry("Device", _device(plan)),
         *_entry("Host", _host(plan)),
         *_entry("NUMA", _numa(plan)),
@@ -59,6 +60,18 @@ def _entry(label: str, texts: list[str]) -> list[str]:
 
 def _wrapped(sentences: Iterable[str]) -> list[str]:
     return [line for sentence in sentences for line in textwrap.wrap(sentence, TEXT_WIDTH, subsequent_indent="  ")]
+
+
+def _machine(machine: Mapping[str, Any]) -> list[str]:
+    parts = []
+    for board in machine["gpus"]:
+        size = board["memory_total_bytes"]
+        text = f"{board['count']} x {board['name'] or 'unnamed GPU'}"
+        parts.append(f"{text} of {format_gib(size)}" if size else text)
+    count = len(machine["numa_nodes"])
+    text = f"{' and '.join(parts) or 'no GPU'}; {count} NUMA node{'' if count == 1 else 's'}"
+    available = machine["memory_available_bytes"]
+    return [f"{text}; {format_gb(available, 0)} of host memory available" if available is not None else text]
 
 
 def _device(plan: Mapping[str, Any]) -> list[str]:

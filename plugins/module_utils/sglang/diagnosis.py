@@ -11,6 +11,7 @@ from another death (broken pipes, closed connections, signals from the parent) c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -191,7 +192,7 @@ def _doing(case: Case) -> str:
     dead = case.state.rank(case.rank) if case.rank else None
     stage = dead.stage if dead is not None else case.state.stage
     words = WORDS[stage]
-    if stage == "host_pool" and dead is not None and dead.pinned_bytes is not None:
+    if stage == "host_pool" and dead is not None and dead.pinned_bytes:
         words += f" (it had {format_gb(dead.pinned_bytes)})"
     return words
 
@@ -377,6 +378,9 @@ def diagnose(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis:
         return Diagnosis(
             "unit_not_found", f"systemd knows no unit {name}.", "Install and configure the instance first."
         )
+    if state.reason == "unit_stopped" and state.invocation_id is None:
+        name = state.unit.name if state.unit is not None else "the unit"
+        return Diagnosis("not_started", f"{name} does not run, and nobody starts it.", "Start it, then wait for it.")
     found = _by_line(state, plan) or _by_unit(state)
     if found is not None:
         return _with_restart(state, found)
@@ -617,7 +621,10 @@ def _behind(state: StartupState) -> list[RankState]:
     return [rank for rank in state.ranks if (rank.pinned_bytes or 0) < most - max(GB // 10, most // 20)]
 
 
+# What fills the end of a log and tells nothing: marks under a traceback, systemd's accounts of killing and of time.
+_FILLING = re.compile(r"^\s*[~^]+\s*$|: (?:Killing process \d+ |Consumed .* CPU time)|leaked |^\s*$")
+
+
 def last_lines(state: StartupState, count: int = 12) -> list[str]:
     """The end of what the server said, without the parts that only fill."""
-    kept = [line for line in state.tail if line.strip() and not line.lstrip().startswith(("~", "^"))]
-    return kept[-count:]
+    return [line for line in state.tail if not _FILLING.search(line)][-count:]

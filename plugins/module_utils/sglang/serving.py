@@ -506,8 +506,8 @@ def _churn_until_gone(
 ) -> Generation:
     """Fills the device pool with other prompts, then sends the canary again.
 
-    Asking earlier would make it the most recently used one. If it was still on the device, the whole is done once
-    more with what is left of the limits.
+    Asking makes it the most recently used one, so it is asked once after a pool full, and if it was still on the
+    device, once more after all that the limits leave.
     """
     requests = tokens = 0
     goal = min(plan.first_tokens, plan.max_tokens)
@@ -523,7 +523,7 @@ def _churn_until_gone(
         spent = requests >= plan.max_requests or tokens >= plan.max_tokens
         if hit.host or on_device <= CHANCE_TOKENS or spent:
             return hit
-        goal = min(tokens + plan.first_tokens, plan.max_tokens)
+        goal = plan.max_tokens
 
 
 def _judge_hit(hit: Generation, canary: Mapping[str, Any], length: int) -> list[Check]:

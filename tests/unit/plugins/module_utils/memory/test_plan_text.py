@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.
 def test_summary_of_the_founding_case_says_what_matters() -> None:
     text = "\n".join(summary_lines(planned(founding())))
     for expected in (
+        "2 NUMA nodes; 396 GB of host memory available",
         "70,272 bytes a token",
         "159,277 tokens and 10.42 GiB of KV cache a GPU",
         "ratio 4.0 = 637,109 tokens and 44.77 GB a rank, 358.17 GB in all, of which 44.77 GB unique",

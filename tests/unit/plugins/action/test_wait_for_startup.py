@@ -1,0 +1,279 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.task import Task
+from ansible.template import Templar
+
+from ansible_collections.gpufleet.sglang.plugins.action import wait_for_startup
+from ansible_collections.gpufleet.sglang.plugins.action.wait_for_startup import RECONNECT_SECONDS, ActionModule
+from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
+from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
+    FAILED,
+    KILLED,
+    MIB,
+    PIN,
+    PINNED,
+    POOL,
+    READY,
+    RUNNING,
+    UNTIL_PINNING,
+    WARM_UP,
+    both,
+    dead,
+    events,
+    raw_events,
+    reading,
+)
+
+PLAN = {
+    "sglang_version": "0.5.23",
+    "host": {"ranks": 2, "bytes_per_rank": POOL, "meter": "shmem", "largest_ratio": 3.5},
+    "unit": {"timeout_start_seconds": 300},
+}
+GUARD = "ValueError: Not enough host memory available. Requesting 8.00 GB but only have 1.50 GB free. Please"
+
+
+def answer(
+    lines: Sequence[str] = (),
+    timestamp: float = 0.0,
+    unit: UnitStatus = RUNNING,
+    ranks: Sequence[RankReading] = (),
+    raw: Sequence[str] = (),
+    **others: Any,
+) -> dict[str, Any]:
+    found = [*events(lines, timestamp), *raw_events(raw, timestamp)]
+    return {
+        "unit": {**unit.as_dict(), "started_at": 90.0, "generation": "abc"},
+        "events": [event.as_dict() for event in found],
+        "cursor": f"cursor-{timestamp:g}",
+        "lines": len(found),
+        "more": False,
+        "ranks": [one.as_dict("shmem") for one in ranks],
+        "host": {"memory_available_bytes": 18_000_000_000},
+        "serves": None,
+        "tail": [*lines, *raw],
+        "problems": [],
+        **others,
+    }
+
+
+class Play:
+    """One run of the action against answers given beforehand; each look takes two seconds."""
+
+    def __init__(self, *answers: Any, check_mode: bool = False, **arguments: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[dict[str, Any]] = []
+        self.shown: list[str] = []
+        self.at = 1000.0
+        task = MagicMock(Task)
+        task.action, task.async_val, task.check_mode, task.diff = "wait_for_startup", 0, check_mode, False
+        task.args = {"unit": "sglang-main.service", "sglang_version": "0.5.23", "plan": PLAN, **arguments}
+        loader = DataLoader()
+        self.connection = MagicMock()
+        self.action = ActionModule(task, self.connection, MagicMock(), loader, Templar(loader=loader), MagicMock())
+        self.action.clock = lambda: self.at
+        self.action.sleep = self._sleep
+        self.action._execute_module = self._execute
+
+    def _sleep(self, seconds: float) -> None:
+        self.at += seconds
+
+    def _execute(self, module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        assert module_name == "gpufleet.sglang.startup_status_info"
+        self.asked.append(module_args)
+        self.at += 2.0
+        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(found, Exception):
+            raise found
+        return dict(found)
+
+    def run(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        display = MagicMock()
+        display.return_value.display = self.shown.append
+        monkeypatch.setattr(wait_for_startup, "Display", display)
+        return self.action.run(task_vars={"inventory_hostname": "gpu-1"})
+
+
+def whole_start() -> list[dict[str, Any]]:
+    return [
+        answer(UNTIL_PINNING, 100.0, ranks=both(MIB, MIB)),
+        answer(PIN, 101.0, ranks=both(MIB, MIB)),
+        answer((), 103.0, ranks=both(MIB + POOL // 2, MIB + POOL // 4)),
+        answer(PINNED, 118.0, ranks=both(MIB + POOL, MIB + POOL)),
+        answer(WARM_UP, 119.0, ranks=both(MIB + POOL, MIB + POOL)),
+        answer(READY, 140.0, ranks=both(MIB + POOL, MIB + POOL)),
+    ]
+
+
+def test_start_is_followed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(*whole_start())
+    result = play.run(monkeypatch)
+    assert not result.get("failed")
+    assert (result["changed"], result["outcome"], result["main_pid"]) == (False, "ready", 100)
+    assert (result["invocation_id"], result["pinned_bytes"]) == (RUNNING.invocation_id, 2 * POOL)
+    assert (result["max_total_num_tokens"], result["host_tokens"]) == (400_000, 1_600_001)
+    assert result["elapsed_seconds"] == 12.0
+    assert {row["stage"]: row["seconds"] for row in result["stages"]} == {
+        "boot": 10.0,
+        "load": 0.0,
+        "device_pool": 0.0,
+        "host_pool": 17.0,
+        "warm_up": 21.0,
+    }
+    assert [(rank["rank"], rank["stage"], rank["pinned_bytes"]) for rank in result["ranks"]] == [
+        ("TP0", "ready", POOL),
+        ("TP1", "ready", POOL),
+    ]
+
+
+def test_live_lines_name_node_and_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(*whole_start())
+    play.run(monkeypatch)
+    assert play.shown == [
+        "gpu-1  main  allocating the device pool",
+        "gpu-1  main  pinning 0.00 of 0.82 GB (TP0 0.00/0.41, TP1 0.00/0.41)",
+        "gpu-1  main  pinned 0.82 GB, registering it",
+        "gpu-1  main  warming up",
+        "gpu-1  main  ready after 12.0 s",
+    ]
+
+
+def test_node_is_asked_from_where_the_last_answer_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(*whole_start(), ready_url="http://127.0.0.1:30000")
+    play.run(monkeypatch)
+    first, second = play.asked[:2]
+    assert (first["wait_seconds"], first["known_ranks"], first["meter"]) == (0, [], "shmem")
+    assert "cursor" not in first and "invocation_id" not in first
+    assert (second["cursor"], second["invocation_id"]) == ("cursor-100", RUNNING.invocation_id)
+    assert [rank["pid"] for rank in second["known_ranks"]] == [200, 201]
+    assert second["wait_seconds"] == 2
+    assert ["ready_url" in asked for asked in play.asked] == [True, False, False, False, True, True]
+
+
+def test_failure_tells_cause_rank_remedy_and_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(*whole_start()[:2], answer((), 105.0, unit=KILLED, ranks=both(MIB, MIB), raw=[GUARD]))
+    result = play.run(monkeypatch)
+    assert result["failed"] and result["outcome"] == "failed"
+    assert result["failure"]["code"] == "host_memory_guard"
+    assert result["failure"]["evidence"]["largest_ratio"] == 3.5
+    assert "Set hicache.ratio to 3.5 or less" in result["msg"]
+    assert result["msg"].splitlines()[-1] == f"  {GUARD}"
+    assert result["last_lines"][-1] == GUARD
+
+
+def test_killed_rank_fails_the_play_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = answer((), 104.0, ranks=(reading("TP0", 90 * MIB), dead("TP1", -9)))
+    play = Play(*whole_start()[:2], answer((), 103.0, ranks=both(90 * MIB, 81 * MIB)), gone)
+    result = play.run(monkeypatch)
+    assert len(play.asked) == 4
+    assert (result["failure"]["code"], result["failure"]["rank"]) == ("scheduler_died", "TP1")
+    assert "Rank TP1 was killed by SIGKILL while pinning (it had 0.08 GB)." in result["msg"]
+    assert [rank["alive"] for rank in result["ranks"]] == [True, False]
+
+
+def test_restart_meanwhile_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(RUNNING, invocation_id="00000000000000000000000000000001", main_pid=900)
+    result = Play(*whole_start()[:2], answer((), 105.0, unit=other)).run(monkeypatch)
+    assert result["failure"]["code"] == "restarted_meanwhile"
+    assert result["invocation_id"] == RUNNING.invocation_id
+
+
+def test_crash_loop_is_a_failure_at_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    looping = replace(KILLED, active_state="activating", sub_state="auto-restart", n_restarts=4)
+    play = Play(answer((), 105.0, unit=looping, raw=[GUARD]))
+    result = play.run(monkeypatch)
+    assert (len(play.asked), result["failure"]["code"]) == (1, "host_memory_guard")
+    assert result["failure"]["evidence"]["n_restarts"] == 4
+
+
+def test_stall_is_an_outcome_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    still = answer((), 103.0, ranks=both(MIB, MIB))
+    result = Play(*whole_start()[:2], still, stall_seconds=30).run(monkeypatch)
+    assert (result["failed"], result["outcome"], result["failure"]["code"]) == (True, "stalled", "stalled")
+    assert result["failure"]["causes"]
+    assert result["elapsed_seconds"] == 34.0
+
+
+def test_time_limit_of_the_plan_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = {**answer((), 103.0), "lines": 1}
+    result = Play(alive).run(monkeypatch)
+    assert (result["failure"]["code"], result["elapsed_seconds"]) == ("timeout", 300.0)
+
+
+def test_broken_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = whole_start()
+    broken = AnsibleConnectionFailure("Connection reset by peer")
+    play = Play(*start[:2], broken, {"unreachable": True, "msg": "timed out"}, *start[2:])
+    result = play.run(monkeypatch)
+    assert result["outcome"] == "ready"
+    assert play.connection.reset.call_count == 2
+    assert play.asked[2] == play.asked[3] == play.asked[4]
+
+
+def test_node_that_stays_away_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(*whole_start()[:2], AnsibleConnectionFailure("No route to host"))
+    result = play.run(monkeypatch)
+    assert result["unreachable"]
+    assert "No route to host" in result["msg"] and "run the play again" in result["msg"]
+    assert RECONNECT_SECONDS - 10 <= play.at - 1004.0 <= RECONNECT_SECONDS + 2
+
+
+def test_failure_of_the_module_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = Play({"failed": True, "msg": "`systemctl show` failed"}).run(monkeypatch)
+    assert (result["failed"], result["msg"]) == (True, "`systemctl show` failed")
+
+
+def test_last_look_of_a_dying_unit_waits_for_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(*whole_start()[:2], answer((), 105.0, unit=FAILED), answer((), 106.0, unit=FAILED, raw=[GUARD]))
+    assert play.run(monkeypatch)["failure"]["code"] == "host_memory_guard"
+
+
+def test_rest_of_a_long_journal_is_read_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play({**answer(UNTIL_PINNING, 100.0), "more": True}, *whole_start()[1:])
+    assert play.run(monkeypatch)["outcome"] == "ready"
+
+
+def test_check_mode_says_what_it_would_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(answer(), check_mode=True)
+    result = play.run(monkeypatch)
+    assert play.asked == []
+    assert (result["changed"], result["outcome"]) == (False, None)
+    assert result["would_wait"] == {
+        "unit": "sglang-main.service",
+        "invocation_id": None,
+        "ranks": 2,
+        "planned_bytes": 2 * POOL,
+        "meter": "shmem",
+        "timeout_seconds": 300.0,
+        "stall_seconds": 120.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"sglang_version": "newest"}, "not a version number"),
+        ({"poll_seconds": 11}, "poll_seconds is 11. Expected 0.1 to 10."),
+        ({"stall_seconds": 0}, "stall_seconds is 0. Expected 1 to 86400."),
+        ({"timeout_seconds": -1}, "timeout_seconds is -1. Expected more than 0."),
+    ],
+)
+def test_wrong_values_are_refused_before_anything_is_asked(
+    arguments: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play(answer(), **arguments)
+    result = play.run(monkeypatch)
+    assert result["failed"] and words in result["msg"]
+    assert play.asked == []

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.report import node_report_lines
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import planned, rehearsal
+
+LEDGER: dict[str, Any] = {
+    "sglang_version": "0.5.23",
+    "main_pid": 277,
+    "invocation_id": "e49e",
+    "startup": {
+        "stages": [
+            {"stage": "load", "seconds": 3.0, "bytes": None},
+            {"stage": "host_pool", "seconds": 16.0, "bytes": 1_073_745_920},
+            {"stage": "warm_up", "seconds": None, "bytes": None},
+        ]
+    },
+    "proof": {
+        "checks": [
+            {"name": "host_tokens", "ok": True, "found": 262145, "expected": 262145},
+            {"name": "max_total_num_tokens", "ok": None, "found": None, "expected": 8192},
+        ],
+        "canary": {
+            "cold": {"cached_tokens": 0},
+            "churn": {"requests": 5, "tokens": 9000},
+            "hit": {"cached_tokens": 511, "device": 0, "host": 511},
+            "same_text": True,
+        },
+    },
+}
+
+
+def report(record: dict[str, Any], **change: Any) -> str:
+    change = {"changed": False, "proven": False, "reasons": [], "ledger": {}, **change}
+    return "\n".join(node_report_lines(planned(rehearsal()), record, change))
+
+
+def test_a_fresh_start_tells_why_how_long_and_what_was_proven() -> None:
+    text = report(LEDGER, changed=True, reasons=["the unit does not exist yet"])
+    assert "restarted: the unit does not exist yet" in text
+    assert "1.07 GB pinned, 0.067 GB/s" in text
+    assert "in all" in text and "19.0 s" in text
+    assert "ok       host tokens a rank: 262,145, planned 262,145" in text
+    assert "unknown  device tokens: None, planned 8,192" in text
+    assert "511 tokens came back from the host tier, the same text" in text
+    assert "warm up" not in text
+
+
+def test_an_unchanged_node_says_so() -> None:
+    assert "unchanged: what runs is what is declared" in report(LEDGER, proven=True, ledger=LEDGER)
+
+
+def test_a_start_left_behind_is_told_from_one_not_proven() -> None:
+    assert "left behind was followed and proven" in report(LEDGER, ledger={"invocation_id": "old"})
+    assert "has not been proven" in report(LEDGER, ledger=LEDGER)
+
+
+def test_check_mode_says_that_a_restart_is_due_and_nothing_is_claimed() -> None:
+    text = report({}, changed=True, reasons=["the unit does not exist yet"])
+    assert "restart due: the unit does not exist yet" in text
+    assert "Proven" not in text
+    assert "It means" not in text
+
+
+def test_a_failed_canary_stands_out() -> None:
+    proof = {**LEDGER["proof"], "canary": {**LEDGER["proof"]["canary"], "same_text": False}}
+    assert "FAILED   canary" in report({**LEDGER, "proof": proof})
