@@ -205,6 +205,7 @@ def _observation(look: dict[str, Any], at: float) -> Observation:
         ranks=tuple(reading_from_dict(one) for one in look["ranks"]),
         lines=look["lines"],
         started_at=look["unit"].get("started_at"),
+        read_at=look["read_at"],
         host_available_bytes=look["host"].get("memory_available_bytes"),
         serves=look["serves"],
         tail=tuple(look["tail"]),

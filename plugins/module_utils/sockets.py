@@ -47,11 +47,14 @@ def listening(table: str, port: int) -> Iterator[Listener]:
     """The listening sockets on C(port) in the text of one /proc/net/tcp table."""
     for line in table.splitlines()[1:]:
         fields = line.split()
-        if len(fields) < 10 or fields[3] != LISTEN or ":" not in fields[1]:
+        if len(fields) < 10 or fields[3] != LISTEN:
             continue
-        address, hex_port = fields[1].rsplit(":", 1)
-        if int(hex_port, 16) == port:
-            yield Listener(address=_address(address), port=port, inode=int(fields[9]))
+        address, _colon, hex_port = fields[1].rpartition(":")
+        try:
+            if int(hex_port, 16) == port:
+                yield Listener(address=_address(address), port=port, inode=int(fields[9]))
+        except ValueError:
+            continue  # not a line of the kernel's
 
 
 def unit_of(cgroup: str) -> str | None:
@@ -69,7 +72,8 @@ def unit_of(cgroup: str) -> str | None:
 def socket_inode(link: str) -> int | None:
     """C(socket:[4711]) -> 4711, as /proc/PID/fd/N reads; None for any other file."""
     if link.startswith("socket:[") and link.endswith("]"):
-        return int(link[8:-1])
+        number = link[8:-1]
+        return int(number) if number.isdecimal() else None
     return None
 
 

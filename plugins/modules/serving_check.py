@@ -242,12 +242,15 @@ def main() -> None:
             "expected": {
                 "type": "dict",
                 "default": {},
-                "options": {"max_total_num_tokens": {"type": "int"}, "host_tokens": {"type": "int"}},
+                "options": {
+                    "max_total_num_tokens": {"type": "int", "no_log": False},
+                    "host_tokens": {"type": "int", "no_log": False},
+                },
             },
             "chat": {"type": "bool", "default": True},
             "canary": {"type": "bool", "default": True},
-            "canary_prompt_tokens": {"type": "int", "default": 512},
-            "churn_max_tokens": {"type": "int"},
+            "canary_prompt_tokens": {"type": "int", "default": 512, "no_log": False},
+            "churn_max_tokens": {"type": "int", "no_log": False},
             "churn_max_requests": {"type": "int", "default": 2000},
             "timeout_seconds": {"type": "float", "default": 600},
         },

@@ -185,6 +185,10 @@ ranks:
       resident_bytes: 1301229568
       read_bytes: 220131411
       exit_code: null
+read_at:
+  description: When the ranks were read, in UNIX seconds.
+  returned: always
+  type: float
 pinned_bytes:
   description: Sum of what the ranks hold by the meter, null where the meter does not tell it by process.
   returned: always
@@ -213,7 +217,6 @@ problems:
   elements: dict
 """
 
-import subprocess
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -252,6 +255,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines i
     rank_from_title,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import meter_of, parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import stream_command
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus, parse_show, show_command
 
 GENERATION = "GPUFLEET_GENERATION"
@@ -260,7 +264,6 @@ PAUSE_SECONDS = 0.5
 # A server that has run for days has written an access log; one call never reads more than this.
 MOST_RECORDS = 20000
 LONGEST_LINE = 2000
-COMMAND_TIMEOUT_SECONDS = 30.0
 PROBE_TIMEOUT_SECONDS = 3.0
 
 
@@ -298,26 +301,6 @@ class JournalPart:
     more: bool = False
     tail: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
-
-
-def stream_command(command: list[str], take: Callable[[str], bool]) -> tuple[int, str]:
-    """Feeds the command's lines to C(take) until it returns False; (return code or 0 if cut short, stderr)."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-    ) as child:
-        stopped = False
-        if child.stdout is not None:
-            for line in child.stdout:
-                if not take(line):
-                    stopped = True
-                    break
-        if stopped:
-            child.kill()
-            child.stdout.close() if child.stdout is not None else None
-            child.wait(COMMAND_TIMEOUT_SECONDS)
-            return 0, ""
-        errors = child.stderr.read() if child.stderr is not None else ""
-        return child.wait(COMMAND_TIMEOUT_SECONDS), errors
 
 
 def probe_health(base_url: str) -> bool:
@@ -480,7 +463,7 @@ def look(node: Node, params: dict[str, Any]) -> dict[str, Any]:
     before: tuple[Any, ...] | None = None
     while True:
         unit = read_unit(node, params["unit"])
-        # Bytes before lines: a rank that has not said that it allocates is then read before it does.
+        read_at = node.wall()
         ranks = read_ranks(node, unit, known)
         available = parse_meminfo(node.text("proc/meminfo") or "").get("MemAvailable")
         invocation_id = params["invocation_id"] or unit.invocation_id
@@ -504,6 +487,7 @@ def look(node: Node, params: dict[str, Any]) -> dict[str, Any]:
         "cursor": part.cursor,
         "lines": part.lines,
         "more": part.more,
+        "read_at": read_at,
         "ranks": [one.as_dict(meter) for one in ranks],
         "pinned_bytes": sum(size or 0 for size in held) if any(size is not None for size in held) else None,
         "meter": meter,

@@ -92,7 +92,7 @@ outcome:
 stages:
   description:
     - The stages that were seen, timed by the journal from when the first rank entered one to when the last left it.
-    - RV(stages[].bytes) are the weights, the KV cache and the pinned memory, of all ranks together.
+    - C(bytes) are the weights, the KV cache and the pinned memory, of all ranks together.
   returned: when it was not a check
   type: list
   elements: dict
@@ -119,7 +119,7 @@ planned_bytes:
   returned: when it was not a check
   type: int
 ranks:
-  description: What is known of each rank; RV(ranks[].pin_seconds) is the time it took to pin its own pools.
+  description: What is known of each rank; C(pin_seconds) is the time it took to pin its own pools.
   returned: when it was not a check
   type: list
   elements: dict

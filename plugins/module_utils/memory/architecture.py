@@ -125,6 +125,12 @@ def attention_family(num_attention_heads: int, num_kv_heads: int) -> str:
 def check_architecture(architecture: str | None) -> None:
     """Refuse, by name, what cannot be planned."""
     known = sorted(HEADS_ARCHITECTURES | LATENT_ARCHITECTURES)
+    if architecture is not None and not isinstance(architecture, str):
+        raise Refusal(
+            "model_config_malformed",
+            f"The architecture is {architecture!r}, which is not a name.",
+            "Expected the name of a model class in architectures of config.json, such as LlamaForCausalLM.",
+        )
     if architecture in known:
         return
     if architecture in UNPLANNED_ARCHITECTURES:

@@ -82,6 +82,7 @@ class Expectation:
 class Observation:
     """One look at the node. C(lines): records of the journal since the last look, access log left out.
 
+    C(read_at): when the bytes of the ranks were read, in UNIX seconds of the node.
     C(more): the journal goes on where this look ended, so its present end is not known yet.
     """
 
@@ -91,6 +92,7 @@ class Observation:
     ranks: tuple[RankReading, ...] = ()
     lines: int = 0
     started_at: float | None = None
+    read_at: float | None = None
     host_available_bytes: int | None = None
     serves: bool | None = None
     tail: tuple[str, ...] = ()
@@ -99,7 +101,11 @@ class Observation:
 
 @dataclass(frozen=True)
 class RankState:
-    """One rank. C(announced_bytes): the sum of the pools that it said it would allocate."""
+    """One rank.
+
+    C(raw_bytes) is the last reading of the meter, C(earlier_bytes) the one before, C(baseline_bytes) what lay there
+    before pinning began, C(announced_bytes) the sum of the pools that it said it would allocate.
+    """
 
     rank: str
     pid: int | None = None
@@ -109,6 +115,8 @@ class RankState:
     stage: str = "boot"
     stage_ended: bool = False
     first_bytes: int | None = None
+    earlier_bytes: int | None = None
+    raw_bytes: int | None = None
     baseline_bytes: int | None = None
     pinned_bytes: int | None = None
     announced_bytes: int = 0
@@ -143,6 +151,8 @@ class StartupState:
     max_total_num_tokens: int | None = None
     host_tokens: int | None = None
     host_available_bytes: int | None = None
+    read_at: float | None = None
+    first_read_at: float | None = None
     first_available_bytes: int | None = None
     baseline_available_bytes: int | None = None
     samples: tuple[tuple[float, int], ...] = ()
@@ -178,6 +188,8 @@ def advance(state: StartupState, seen: Observation) -> StartupState:
         unit=seen.unit,
         invocation_id=state.invocation_id or seen.unit.invocation_id,
         n_restarts=seen.unit.n_restarts if state.n_restarts is None else state.n_restarts,
+        read_at=seen.read_at,
+        first_read_at=seen.read_at if state.first_read_at is None else state.first_read_at,
         host_available_bytes=seen.host_available_bytes,
         first_available_bytes=(
             seen.host_available_bytes if state.first_available_bytes is None else state.first_available_bytes
@@ -187,7 +199,6 @@ def advance(state: StartupState, seen: Observation) -> StartupState:
     if state.stage == "boot" and seen.started_at is not None and not _span(state, "boot", None) and not foreign:
         state = _with_span(state, Span("boot", None, seen.started_at))
     if not foreign:
-        # Bytes were read before the lines, so a rank that had not announced a pool by then is at its baseline.
         state = _with_readings(state, seen.ranks)
     for event in seen.events:
         state = _with_event(state, event)
@@ -221,14 +232,10 @@ def _with_readings(state: StartupState, readings: Iterable[RankReading]) -> Star
             raw = reading.pinned_bytes(state.expected.meter)
             rank = replace(rank, pid=reading.pid, alive=True, state=reading.state, start_ticks=reading.start_ticks)
             if raw is not None:
-                pinning = STAGES.index(rank.stage) >= STAGES.index("host_pool")
-                baseline = rank.baseline_bytes if pinning else raw
-                rank = replace(
-                    rank,
-                    first_bytes=raw if rank.first_bytes is None else rank.first_bytes,
-                    baseline_bytes=baseline,
-                    pinned_bytes=max(0, raw - (baseline or 0)) if pinning else rank.pinned_bytes,
-                )
+                first = raw if rank.first_bytes is None else rank.first_bytes
+                rank = replace(rank, first_bytes=first, earlier_bytes=rank.raw_bytes, raw_bytes=raw)
+                if rank.baseline_bytes is not None:
+                    rank = replace(rank, pinned_bytes=max(0, raw - rank.baseline_bytes))
         elif rank.pid in (None, reading.pid):
             rank = replace(
                 rank,
@@ -247,14 +254,30 @@ def _with_inferred(state: StartupState) -> StartupState:
     if not target or state.expected.meter != "shmem":
         return state
     for rank in state.ranks:
-        if STAGES.index(rank.stage) >= STAGES.index("host_pool") or rank.baseline_bytes is None:
+        if STAGES.index(rank.stage) >= STAGES.index("host_pool") or rank.raw_bytes is None:
             continue
-        grown = rank.baseline_bytes - (rank.first_bytes or 0)
+        grown = rank.raw_bytes - (rank.first_bytes or 0)
         if grown >= max(INFERRED_BYTES, INFERRED_SHARE * target):
             state = _with_rank(
                 state, replace(rank, stage="host_pool", baseline_bytes=rank.first_bytes, pinned_bytes=grown)
             )
     return state
+
+
+def _baseline(state: StartupState, rank: RankState, announced_at: float | None) -> int:
+    """What the rank held just before it began to pin.
+
+    The last reading from before its announcement. There is none for a watcher that comes late: then all shared memory
+    counts as pinned, and of private memory as much as is to be pinned.
+    """
+    read_at = state.read_at
+    fresh = announced_at is None or read_at is None or announced_at > read_at
+    before = rank.raw_bytes if fresh else rank.earlier_bytes
+    if before is not None:
+        return before
+    if state.expected.meter == "anon" and rank.raw_bytes is not None:
+        return max(0, rank.raw_bytes - (target_bytes(state, rank) or 0))
+    return 0
 
 
 def target_bytes(state: StartupState, rank: RankState) -> int | None:
@@ -280,6 +303,11 @@ def planned_bytes(state: StartupState) -> int | None:
     known = [one for one in targets if one is not None]
     missing = max(0, (state.expected.ranks or 0) - len(state.ranks)) * (state.expected.bytes_per_rank or 0)
     return sum(known) + missing or None
+
+
+def _before(one: float | None, other: float | None) -> bool:
+    """Whether both are known and the first is earlier."""
+    return one is not None and other is not None and one < other
 
 
 def _all_there(state: StartupState) -> bool:
@@ -353,10 +381,13 @@ def _with_rank_event(state: StartupState, event: LogEvent, label: str, stage: st
             state = _closed(state, "boot", None, when)
         if stage == "host_pool":
             rank = replace(rank, announced_bytes=rank.announced_bytes + (event.bytes or 0))
-            rank = replace(rank, pinned_bytes=0 if rank.pinned_bytes is None else rank.pinned_bytes)
+            if rank.baseline_bytes is None:
+                baseline = _baseline(state, rank, when)
+                pinned = None if rank.raw_bytes is None else max(0, rank.raw_bytes - baseline)
+                rank = replace(rank, baseline_bytes=baseline, pinned_bytes=pinned)
             if event.label == "kv" and event.tokens is not None:
                 state = replace(state, host_tokens=event.tokens)
-            if state.baseline_available_bytes is None:
+            if state.baseline_available_bytes is None and not _before(when, state.first_read_at):
                 state = replace(state, baseline_available_bytes=state.first_available_bytes)
     elif event.kind == "stage_end":
         if stage != "boot":  # modules are imported after the collectives are up; booting ends where loading begins

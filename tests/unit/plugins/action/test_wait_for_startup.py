@@ -60,6 +60,7 @@ def answer(
         "cursor": f"cursor-{timestamp:g}",
         "lines": len(found),
         "more": False,
+        "read_at": timestamp,
         "ranks": [one.as_dict("shmem") for one in ranks],
         "host": {"memory_available_bytes": 18_000_000_000},
         "serves": None,

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from ansible_collections.gpufleet.sglang.plugins.modules.startup_status_info imp
     MOST_RECORDS,
     Node,
     look,
-    stream_command,
 )
 
 UNIT = "sglang-main.service"
@@ -350,26 +348,3 @@ def test_node_without_systemd(node: FakeNode) -> None:
 def test_version_that_is_none(node: FakeNode) -> None:
     with pytest.raises(Refusal, match="not a version number"):
         node.look(sglang_version="newest")
-
-
-# The command itself
-
-
-def test_command_is_fed_line_by_line_to_its_end() -> None:
-    lines: list[str] = []
-    code, errors = stream_command(
-        [sys.executable, "-c", "import sys; print('a\\nb'); print('e', file=sys.stderr); sys.exit(3)"],
-        lambda line: lines.append(line) is None,
-    )
-    assert (code, errors, lines) == (3, "e\n", ["a\n", "b\n"])
-
-
-def test_command_is_ended_when_enough_was_read() -> None:
-    lines: list[str] = []
-
-    def take(line: str) -> bool:
-        lines.append(line)
-        return len(lines) < 2
-
-    code, _unused = stream_command([sys.executable, "-c", "while True: print('x', flush=True)"], take)
-    assert (code, len(lines)) == (0, 2)

@@ -133,6 +133,40 @@ def test_bytes_that_lay_there_before_are_not_pinned_by_the_pool() -> None:
     assert [rank.pinned_bytes for rank in state.ranks] == [10 * MIB, 0]
 
 
+def test_reading_from_after_the_announcement_is_no_baseline() -> None:
+    state = after(
+        start(),
+        seen(1.0, UNTIL_PINNING, 101.0, ranks=both(MIB, MIB), read_at=101.1),
+        seen(3.0, PIN, 103.0, ranks=both(MIB + 50, MIB + 70), read_at=103.4),
+    )
+    assert [rank.pinned_bytes for rank in state.ranks] == [50, 70]
+
+
+def test_watcher_that_comes_late_counts_what_is_there() -> None:
+    state = after(start(), seen(1.0, (*UNTIL_PINNING, *PIN), 101.0, ranks=both(HALF, POOL), read_at=110.0))
+    assert [rank.pinned_bytes for rank in state.ranks] == [HALF, POOL]
+    assert after(state, seen(2.0, ranks=both(POOL, POOL), read_at=111.0)).ranks[0].pinned_bytes == POOL
+
+
+def test_watcher_of_a_served_instance_reports_what_it_holds() -> None:
+    lines = (*UNTIL_PINNING, *PIN, *PINNED, *WARM_UP, *READY)
+    state = after(start(), seen(1.0, lines, 101.0, ranks=both(POOL, POOL), read_at=500.0, more=True))
+    assert (state.verdict, pinned_bytes(state)) == ("ready", 2 * POOL)
+
+
+def test_late_watcher_of_private_memory_supposes_that_it_is_there() -> None:
+    begun = events(["TP0] Allocating 0.41 GB host memory for hierarchical KV cache."], 3.0, "0.5.9")
+    held = (reading("TP0", 0, anon_bytes=2000 * MIB),)
+    state = after(start(ranks=1, meter="anon"), seen(1.0, events=begun, ranks=held, read_at=9.0))
+    assert pinned_bytes(state) == POOL
+
+
+def test_late_watcher_of_driver_memory_does_not_know() -> None:
+    begun = events(["TP0] Allocating 0.41 GB host memory for hierarchical KV cache."], 3.0, "0.5.4")
+    late = seen(1.0, events=begun, ranks=(reading("TP0", 0),), host_available_bytes=9_000_000_000, read_at=9.0)
+    assert pinned_bytes(after(start(ranks=1, meter="available"), late)) is None
+
+
 def test_private_memory_is_the_meter_of_older_releases() -> None:
     def anon(size: int) -> tuple[object, ...]:
         return (reading("TP0", 0, anon_bytes=size, resident_bytes=size),)
