@@ -206,6 +206,8 @@ def _observation(look: dict[str, Any], at: float) -> Observation:
         lines=look["lines"],
         started_at=look["unit"].get("started_at"),
         read_at=look["read_at"],
+        resident_bytes=look["activity"]["resident_bytes"],
+        read_bytes=look["activity"]["read_bytes"],
         host_available_bytes=look["host"].get("memory_available_bytes"),
         serves=look["serves"],
         tail=tuple(look["tail"]),

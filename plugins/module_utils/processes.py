@@ -45,7 +45,6 @@ class RankReading:
     shmem_bytes: int | None = None
     anon_bytes: int | None = None
     resident_bytes: int | None = None
-    read_bytes: int | None = None
     exit_code: int | None = None
 
     def pinned_bytes(self, meter: str) -> int | None:
@@ -63,7 +62,6 @@ class RankReading:
             "shmem_bytes": self.shmem_bytes,
             "anon_bytes": self.anon_bytes,
             "resident_bytes": self.resident_bytes,
-            "read_bytes": self.read_bytes,
             "exit_code": self.exit_code,
         }
 

@@ -6,26 +6,26 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
+from typing import Any
 
-END_SECONDS = 30.0
 
+def stream_command(
+    run_command: Callable[..., tuple[int, str, str]], command: list[str], take: Callable[[str], bool]
+) -> tuple[int, str]:
+    """Feeds the command's lines to C(take) until it returns False; (return code or 0 if cut short, stderr).
 
-def stream_command(command: list[str], take: Callable[[str], bool]) -> tuple[int, str]:
-    """Feeds the command's lines to C(take) until it returns False; (return code or 0 if cut short, stderr)."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-    ) as child:
-        stopped = False
-        if child.stdout is not None:
-            for line in child.stdout:
-                if not take(line):
-                    stopped = True
-                    break
-        if stopped:
-            child.kill()
-            child.wait(END_SECONDS)
-            return 0, ""
-        errors = child.stderr.read() if child.stderr is not None else ""
-        return child.wait(END_SECONDS), errors
+    C(run_command) is that of AnsibleModule. It hands over the process before it collects what is left of its output.
+    """
+    cut_short = False
+
+    def drain(child: Any) -> None:
+        nonlocal cut_short
+        for line in child.stdout:
+            if not take(line.decode("utf-8", "replace")):
+                cut_short = True
+                child.kill()
+                return
+
+    code, _rest, errors = run_command(command, before_communicate_callback=drain)
+    return (0, "") if cut_short else (code, errors)

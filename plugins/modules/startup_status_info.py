@@ -183,7 +183,6 @@ ranks:
       shmem_bytes: 409604096
       anon_bytes: 731840512
       resident_bytes: 1301229568
-      read_bytes: 220131411
       exit_code: null
 read_at:
   description: When the ranks were read, in UNIX seconds.
@@ -197,6 +196,13 @@ meter:
   description: The meter that was used.
   returned: always
   type: str
+activity:
+  description: Memory held (C(resident_bytes)) and bytes read (C(read_bytes)) by all processes of the unit together.
+  returned: always
+  type: dict
+  sample:
+    resident_bytes: 3903688704
+    read_bytes: 1204131411
 host:
   description: C(memory_available_bytes) of the node.
   returned: always
@@ -217,6 +223,7 @@ problems:
   elements: dict
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -354,19 +361,30 @@ def _reading(node: Node, pid: int, label: str | None) -> RankReading | None:
         shmem_bytes=status.get("RssShmem"),
         anon_bytes=status.get("RssAnon"),
         resident_bytes=status.get("VmRSS"),
-        read_bytes=parse_io(node.text(f"proc/{pid}/io") or "") if alive else None,
         exit_code=exit_code(stat.exit_status) if stat.exit_status is not None else None,
     )
 
 
-def read_ranks(node: Node, unit: UnitStatus, known: Iterable[RankReading]) -> list[RankReading]:
-    """The ranks of the unit's control group, and the known ones that are no longer there."""
-    pids: list[int] = []
+def read_pids(node: Node, unit: UnitStatus) -> list[int]:
+    """The living processes of the unit's control group."""
     for path in cgroup_procs_paths(unit.control_group) if unit.control_group else []:
         text = node.text(path)
         if text is not None:
-            pids = parse_cgroup_procs(text)
-            break
+            return parse_cgroup_procs(text)
+    return []
+
+
+def read_activity(node: Node, pids: Iterable[int]) -> dict[str, int]:
+    """Memory held and bytes read by all processes together: signs of life before there is any rank."""
+    resident = read = 0
+    for pid in pids:
+        resident += parse_status(node.text(f"proc/{pid}/status") or "").get("VmRSS", 0)
+        read += parse_io(node.text(f"proc/{pid}/io") or "") or 0
+    return {"resident_bytes": resident, "read_bytes": read}
+
+
+def read_ranks(node: Node, pids: Iterable[int], known: Iterable[RankReading]) -> list[RankReading]:
+    """The ranks among the processes, and the known ones that are no longer there."""
     found = {one.pid: one for one in (_reading(node, pid, None) for pid in pids) if one is not None}
     for before in known:
         if before.pid in found and found[before.pid].start_ticks == before.start_ticks:
@@ -464,7 +482,8 @@ def look(node: Node, params: dict[str, Any]) -> dict[str, Any]:
     while True:
         unit = read_unit(node, params["unit"])
         read_at = node.wall()
-        ranks = read_ranks(node, unit, known)
+        pids = read_pids(node, unit)
+        ranks = read_ranks(node, pids, known)
         available = parse_meminfo(node.text("proc/meminfo") or "").get("MemAvailable")
         invocation_id = params["invocation_id"] or unit.invocation_id
         part = read_journal(node, invocation_id, params["cursor"], version, params["max_lines"])
@@ -491,6 +510,7 @@ def look(node: Node, params: dict[str, Any]) -> dict[str, Any]:
         "ranks": [one.as_dict(meter) for one in ranks],
         "pinned_bytes": sum(size or 0 for size in held) if any(size is not None for size in held) else None,
         "meter": meter,
+        "activity": read_activity(node, pids),
         "host": {"memory_available_bytes": available},
         "serves": node.probe(params["ready_url"]) if params["ready_url"] else None,
         "tail": list(part.tail),
@@ -513,7 +533,9 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    node = Node(run=module.run_command, stream=stream_command, probe=probe_health)
+    node = Node(
+        run=module.run_command, stream=functools.partial(stream_command, module.run_command), probe=probe_health
+    )
     try:
         result = look(node, module.params)
     except Refusal as refusal:

@@ -151,7 +151,7 @@ def weight_files(seed: int) -> Iterator[tuple[str, bytes]]:
     """Shards of about the same size, and the index that says which weight lies in which."""
     every = list(tensors(seed))
     total = sum(len(data) for _name, _shape, data in every)
-    shards: list[list[Tensor]] = [[] for _ in range(SHARDS)]
+    shards: list[list[Tensor]] = [[] for _shard in range(SHARDS)]
     passed = 0
     for tensor in every:
         shards[min(passed * SHARDS // total, SHARDS - 1)].append(tensor)

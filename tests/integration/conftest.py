@@ -20,6 +20,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = "sglang-main.service"
+NAME = os.environ.get("GPUFLEET_NODE_NAME", "gpufleet-rehearsal-node")
+STATE = Path(os.environ.get("GPUFLEET_REHEARSAL_STATE", ROOT / ".build" / "rehearsal"))
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
 
@@ -86,17 +88,15 @@ class Play:
 class Node:
     def run(self, command: str, *, check: bool = True) -> str:
         done = subprocess.run(
-            ["ansible", "node", "-i", "inventories/rehearsal", "-m", "ansible.builtin.raw", "-a", command],
-            cwd=ROOT,
-            env={**ENVIRONMENT, "ANSIBLE_LOAD_CALLBACK_PLUGINS": "0"},
+            ["ssh", "-F", STATE / "ssh_config", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", NAME, command],
+            check=False,
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
         )
         if check and done.returncode:
             pytest.fail(f"{command}: {done.stdout}{done.stderr}")
-        # The ad-hoc command prints one headline before what the node said.
-        return done.stdout.partition(">>\n")[2].strip()
+        return done.stdout.strip()
 
     def show(self, *properties: str) -> dict[str, str]:
         text = self.run(f"systemctl show {UNIT} -p {shlex.quote(','.join(properties))}")

@@ -82,7 +82,8 @@ class Expectation:
 class Observation:
     """One look at the node. C(lines): records of the journal since the last look, access log left out.
 
-    C(read_at): when the bytes of the ranks were read, in UNIX seconds of the node.
+    C(resident_bytes) and C(read_bytes) are of all processes of the unit. C(read_at): when the bytes of the ranks were
+    read, in UNIX seconds of the node.
     C(more): the journal goes on where this look ended, so its present end is not known yet.
     """
 
@@ -93,6 +94,8 @@ class Observation:
     lines: int = 0
     started_at: float | None = None
     read_at: float | None = None
+    resident_bytes: int = 0
+    read_bytes: int = 0
     host_available_bytes: int | None = None
     serves: bool | None = None
     tail: tuple[str, ...] = ()
@@ -429,11 +432,7 @@ def _with_samples(state: StartupState, seen: Observation) -> StartupState:
     if pinned is not None and state.stage == "host_pool":
         kept = [one for one in samples if one[0] >= seen.at - RATE_WINDOW_SECONDS]
         samples = (*kept, (seen.at, pinned))
-    reading = (
-        pinned or 0,
-        sum(rank.resident_bytes or 0 for rank in seen.ranks),
-        sum(rank.read_bytes or 0 for rank in seen.ranks),
-    )
+    reading = (pinned or 0, seen.resident_bytes, seen.read_bytes)
     moved = any(new > old + PROGRESS_BYTES for new, old in zip(reading, state.high_water))
     high_water = (
         max(reading[0], state.high_water[0]),
@@ -577,8 +576,9 @@ class LiveLines:
         """The line to show now, None if there is nothing to say."""
         share = (pinned_bytes(state) or 0) / (planned_bytes(state) or 1)
         text = live_line(state)
+        repeated = text
         if state.verdict is not None:
-            text = f"{state.verdict} after {format_seconds(state.elapsed_seconds)}"
+            repeated = text = f"{state.verdict} after {format_seconds(state.elapsed_seconds)}"
         elif self._shown is not None:
             stage, at, shown = self._shown
             since = state.now - at
@@ -587,8 +587,10 @@ class LiveLines:
                 return None
             if text == self._text and since < self.AT_LEAST_EVERY_SECONDS:
                 return None
+            if text == self._text:
+                repeated = f"{text}, {format_seconds(state.elapsed_seconds)} so far"
         self._shown, self._text = (state.stage, state.now, share), text
-        return text
+        return repeated
 
 
 def timeline(state: StartupState) -> list[dict[str, Any]]:

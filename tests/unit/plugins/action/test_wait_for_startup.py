@@ -61,6 +61,7 @@ def answer(
         "lines": len(found),
         "more": False,
         "read_at": timestamp,
+        "activity": {"resident_bytes": 0, "read_bytes": 0},
         "ranks": [one.as_dict("shmem") for one in ranks],
         "host": {"memory_available_bytes": 18_000_000_000},
         "serves": None,

@@ -91,5 +91,5 @@ def test_meter_chooses_the_reading() -> None:
 
 
 def test_reading_survives_the_wire() -> None:
-    one = RankReading("TP0", 7, False, 22, "Z", 1, 2, 3, 4, -9)
+    one = RankReading("TP0", 7, False, 22, "Z", 1, 2, 3, -9)
     assert reading_from_dict(one.as_dict("shmem")) == one

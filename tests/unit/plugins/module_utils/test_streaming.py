@@ -5,25 +5,37 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+
+import pytest
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import stream_command
 
 
-def test_command_is_fed_line_by_line_to_its_end() -> None:
+@pytest.fixture
+def run_command() -> Callable[..., tuple[int, str, str]]:
+    with patch_module_args({}):
+        return AnsibleModule(argument_spec={}).run_command
+
+
+def test_command_is_fed_line_by_line_to_its_end(run_command) -> None:
     lines: list[str] = []
     code, errors = stream_command(
+        run_command,
         [sys.executable, "-c", "import sys; print('a\\nb'); print('e', file=sys.stderr); sys.exit(3)"],
         lambda line: lines.append(line) is None,
     )
     assert (code, errors, lines) == (3, "e\n", ["a\n", "b\n"])
 
 
-def test_command_is_ended_when_enough_was_read() -> None:
+def test_command_is_ended_when_enough_was_read(run_command) -> None:
     lines: list[str] = []
 
     def take(line: str) -> bool:
         lines.append(line)
         return len(lines) < 2
 
-    code, _unused = stream_command([sys.executable, "-c", "while True: print('x', flush=True)"], take)
+    code, _unused = stream_command(run_command, [sys.executable, "-c", "while True: print('x', flush=True)"], take)
     assert (code, len(lines)) == (0, 2)

@@ -153,6 +153,8 @@ def test_one_look_at_two_ranks_that_pin(node: FakeNode) -> None:
     ]
     assert found["pinned_bytes"] == 512_004_096
     assert found["host"]["memory_available_bytes"] == 18_944_000_000
+    # Two ranks and the detokenizer; of the main process nothing can be read here.
+    assert found["activity"] == {"resident_bytes": (400_704 + 100_700 + 705) * 1024, "read_bytes": 3 * 4096}
     assert (found["unit"]["generation"], found["unit"]["main_pid"]) == ("abc", 100)
     assert [(event["stage"], event["rank"], event["pid"]) for event in found["events"]] == [("host_pool", "TP1", 202)]
     assert found["events"][0]["timestamp"] == 1_795_962_016.000001

@@ -305,7 +305,7 @@ def test_nothing_moving_is_a_stall() -> None:
 
 
 @pytest.mark.parametrize(
-    "sign", [{"lines": 1}, {"ranks": both(MIB, 5 * MIB)}, {"ranks": (reading("TP0", MIB, read_bytes=9 * MIB),)}]
+    "sign", [{"lines": 1}, {"ranks": both(MIB, 5 * MIB)}, {"read_bytes": 9 * MIB}, {"resident_bytes": 9 * MIB}]
 )
 def test_any_byte_and_any_line_is_a_sign_of_life(sign: dict[str, object]) -> None:
     state = after(pinning(3.0), seen(30.0, **sign), seen(50.0, ranks=both(MIB, MIB)))
@@ -383,7 +383,11 @@ def test_live_lines_show_stages_and_steps_but_not_every_look() -> None:
 def test_live_lines_give_a_sign_of_life() -> None:
     lines = LiveLines()
     state = after(start(ranks=1, timeout_seconds=5000.0), seen(0.0, WARM_UP))
-    assert shown(lines, state, after(state, seen(29.0)), after(state, seen(30.0))) == ["warming up", None, "warming up"]
+    assert shown(lines, state, after(state, seen(29.0)), after(state, seen(30.0))) == [
+        "warming up",
+        None,
+        "warming up, 30.0 s so far",
+    ]
 
 
 # What is expected
