@@ -16,6 +16,8 @@ OLDEST := $(BUILD)/venv-oldest
 RESULTS := $(BUILD)/results
 COLLECTION := $(BUILD)/collections/ansible_collections/gpufleet/sglang
 PYTEST = cd $(COLLECTION) && PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)/$(VENV)/bin/python -m pytest -p no:cacheprovider
+# The interpreter of a virtual environment, as ansible-test names it.
+VERSION := import sys; print('%d.%d' % sys.version_info[:2])
 JUNIT = --junit-xml=$(CURDIR)/$(RESULTS)/$@.xml
 
 .PHONY: help
@@ -66,7 +68,7 @@ sanity: ## ansible-test sanity on the newest ansible-core
 
 .PHONY: sanity-oldest
 sanity-oldest: $(OLDEST)/.stamp ## the same on the oldest supported one
-	tools/ansible-test $(OLDEST) sanity --venv --python default
+	tools/ansible-test $(OLDEST) sanity --venv --python "$$($(OLDEST)/bin/python -c "$(VERSION)")"
 
 .PHONY: unit
 unit: ## unit tests, under plain pytest
@@ -74,11 +76,11 @@ unit: ## unit tests, under plain pytest
 
 .PHONY: units
 units: ## unit tests as ansible-test runs them, newest ansible-core
-	tools/ansible-test $(VENV) units --venv --python default
+	tools/ansible-test $(VENV) units --venv --python "$$($(VENV)/bin/python -c "$(VERSION)")"
 
 .PHONY: units-oldest
 units-oldest: $(OLDEST)/.stamp ## the same on the oldest supported one
-	tools/ansible-test $(OLDEST) units --venv --python default
+	tools/ansible-test $(OLDEST) units --venv --python "$$($(OLDEST)/bin/python -c "$(VERSION)")"
 
 .PHONY: conformance
 conformance: ## planner, grammar and probe against recorded machines and starts, where those are to be had

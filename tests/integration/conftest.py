@@ -46,8 +46,8 @@ class Outcome:
 
     @property
     def errors(self) -> list[str]:
-        """The text of each error, from its headline to the next blank line."""
-        return re.findall(r"^(?:\[ERROR\]|fatal): .*?(?=\n\n|\Z)", self.output, re.MULTILINE | re.DOTALL)
+        """The text of each error, up to the place in the play that Ansible names after it."""
+        return re.findall(r"^\[ERROR\]: (.*?)(?=^Origin: |^fatal: |\Z)", self.output, re.MULTILINE | re.DOTALL)
 
 
 class Play:

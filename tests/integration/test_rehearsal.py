@@ -108,7 +108,7 @@ def test_a_pool_beyond_the_guard_is_refused_before_the_start(first_run, node: No
     refused = play("-e", "sglang_hicache_ratio=100000", "--limit", "node")
     assert refused.status == 2
     assert len(refused.errors) == 1, refused.output
-    largest = re.search(r"largest ratio that fits is ([\d.]+)", refused.output)
+    largest = re.search(r"hicache\.ratio to ([\d.]+) or less", refused.output)
     assert largest, refused.output
     assert node.fingerprint() == before
     # The value that the refusal names is accepted, and the next one above is not.
@@ -121,7 +121,7 @@ def test_a_pool_forced_past_the_plan_is_refused_by_the_server_and_diagnosed(firs
     failed = play("-e", "sglang_hicache_ratio=100000", "-e", "sglang_allow_oversubscription=true", "--limit", "node")
     assert failed.status == 2
     assert "Not enough host memory" in failed.output
-    assert re.search(r"largest ratio that fits is ([\d.]+)", failed.output), failed.output
+    assert re.search(r"hicache\.ratio to ([\d.]+) or less", failed.output), failed.output
 
 
 def test_a_rank_killed_while_pinning_fails_the_play_at_once(first_run, node: Node) -> None:
