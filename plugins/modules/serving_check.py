@@ -118,7 +118,7 @@ checks:
       type: raw
   sample:
     - {name: health, ok: true, found: 200, expected: 200}
-    - {name: host_tokens, ok: true, found: 1600001, expected: 1600001}
+    - {name: host_tokens, ok: true, found: 262145, expected: 262145}
 canary:
   description: What the canary saw, null if it did not run.
   returned: when it was not a check mode run
@@ -127,7 +127,7 @@ canary:
     prompt_tokens: 512
     cold: {cached_tokens: 0}
     warm: {cached_tokens: 511, device: 511, host: 0}
-    churn: {requests: 5, tokens: 5120}
+    churn: {requests: 5, tokens: 10240}
     hit: {cached_tokens: 511, device: 0, host: 511}
     same_text: true
     same_text_as_cold: true
@@ -136,8 +136,8 @@ metrics:
   returned: when it was not a check mode run
   type: dict
   sample:
-    "sglang:max_total_num_tokens": [4096.0]
-    "sglang:hicache_host_total_tokens": [8193.0]
+    "sglang:max_total_num_tokens": [8192.0, 8192.0]
+    "sglang:hicache_host_total_tokens": [262145.0]
 problems:
   description: What could not be compared, and why.
   returned: always

@@ -149,13 +149,13 @@ events:
       stage: host_pool
       rank: TP1
       label: kv
-      bytes: 410000000
-      tokens: 1600001
+      bytes: 540000000
+      tokens: 262145
       seconds: null
       values: {}
-      text: "Allocating kv hierarchical KV host pool: 1600001 tokens, 0.41 GB host memory."
-      timestamp: 1795962016.41
-      pid: 11402
+      text: "Allocating kv hierarchical KV host pool: 262145 tokens, 0.54 GB host memory."
+      timestamp: 1795971231.3151
+      pid: 1273
 cursor:
   description: Position in the journal up to which was read, null if nothing was.
   returned: always
@@ -173,17 +173,42 @@ ranks:
   returned: always
   type: list
   elements: dict
-  sample:
-    - rank: TP0
-      pid: 11401
-      alive: true
-      state: S
-      start_ticks: 812341
-      pinned_bytes: 409604096
-      shmem_bytes: 409604096
-      anon_bytes: 731840512
-      resident_bytes: 1301229568
-      exit_code: null
+  contains:
+    rank:
+      description: Name of the rank as SGLang prints it, V(TP0) where there is only one.
+      type: str
+      sample: TP0
+    pid:
+      description: Its process.
+      type: int
+      sample: 1272
+    alive:
+      description: Whether the process runs.
+      type: bool
+    state:
+      description: State of the process as in C(/proc/PID/stat), null if it is gone.
+      type: str
+      sample: R
+    start_ticks:
+      description: When it was started, in clock ticks since the boot; tells it from another process of that number.
+      type: int
+    pinned_bytes:
+      description: What it holds by the meter, with what lay there before it began to pin.
+      type: int
+      sample: 92770304
+    shmem_bytes:
+      description: Shared memory that it holds.
+      type: int
+    anon_bytes:
+      description: Private memory that it holds.
+      type: int
+    resident_bytes:
+      description: All memory that it holds.
+      type: int
+    exit_code:
+      description: Exit status of a dead rank, negative for a signal; null if it cannot be read any more.
+      type: int
+      sample: -9
 read_at:
   description: When the ranks were read, in UNIX seconds.
   returned: always
@@ -200,9 +225,6 @@ activity:
   description: Memory held (C(resident_bytes)) and bytes read (C(read_bytes)) by all processes of the unit together.
   returned: always
   type: dict
-  sample:
-    resident_bytes: 3903688704
-    read_bytes: 1204131411
 host:
   description: C(memory_available_bytes) of the node.
   returned: always

@@ -97,11 +97,11 @@ stages:
   type: list
   elements: dict
   sample:
-    - {stage: boot, seconds: 27.44, bytes: null, started_at: 1795962586.1}
-    - {stage: load, seconds: 0.93, bytes: 0, started_at: 1795962613.54}
-    - {stage: device_pool, seconds: 1.6, bytes: 214748364, started_at: 1795962614.2}
-    - {stage: host_pool, seconds: 17.3, bytes: 819208192, started_at: 1795962616.8}
-    - {stage: warm_up, seconds: 29.1, bytes: null, started_at: 1795962634.1}
+    - {stage: boot, seconds: 126.835, bytes: null, started_at: 1795973106.006}
+    - {stage: load, seconds: 0.992, bytes: 21474836, started_at: 1795973232.025}
+    - {stage: device_pool, seconds: 2.103, bytes: 42949672, started_at: 1795973232.466}
+    - {stage: host_pool, seconds: 16.883, bytes: 1073954816, started_at: 1795973234.593}
+    - {stage: warm_up, seconds: 2.86, bytes: null, started_at: 1795973251.497}
 invocation_id:
   description: The start that was followed.
   returned: when it was not a check
@@ -125,23 +125,23 @@ ranks:
   elements: dict
   sample:
     - rank: TP0
-      pid: 11401
+      pid: 417
       alive: true
       exit_code: null
       stage: ready
-      pinned_bytes: 409604096
-      planned_bytes: 409600256
-      pin_seconds: 16.9
+      pinned_bytes: 536944640
+      planned_bytes: 536872960
+      pin_seconds: 16.818
 max_total_num_tokens:
   description: Tokens that the device pool holds, as the server says.
   returned: when it was not a check
   type: int
-  sample: 400000
+  sample: 8192
 host_tokens:
   description: Tokens that one rank's host pool holds, as the server says; null before SGLang 0.5.17.
   returned: when it was not a check
   type: int
-  sample: 1600001
+  sample: 262145
 elapsed_seconds:
   description: How long this task waited.
   returned: when it was not a check
