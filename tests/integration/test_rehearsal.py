@@ -11,18 +11,30 @@ import re
 import subprocess
 
 import pytest
-from conftest import ENVIRONMENT, ROOT, UNIT, Node, Play, play
+from conftest import ENVIRONMENT, ROOT, UNIT, Node, Outcome, Play, play
 
 OTHER_RATIO = "sglang_hicache_ratio=40"
 PINNING = r"pinning .* of "
 
 
 @pytest.fixture(scope="module")
-def first_run():
-    """From nothing: whatever an earlier run left is removed first."""
+def told_beforehand() -> Outcome:
+    """Check mode on a bare host: whatever an earlier run left is removed first."""
     subprocess.run(["rehearsal/down"], cwd=ROOT, env=ENVIRONMENT, check=True, stdin=subprocess.DEVNULL)
     subprocess.run(["rehearsal/up"], cwd=ROOT, env=ENVIRONMENT, check=True, stdin=subprocess.DEVNULL)
+    return play("--check", "--diff", "--limit", "node")
+
+
+@pytest.fixture(scope="module")
+def first_run(told_beforehand: Outcome, node: Node) -> Outcome:
+    assert node.run("ls -d /opt/sglang /etc/sglang /var/lib/sglang 2>/dev/null", check=False) == ""
     return play()
+
+
+def test_check_mode_on_a_bare_host_tells_and_does_nothing(told_beforehand: Outcome, node: Node) -> None:
+    assert told_beforehand.status == 0, told_beforehand.output
+    assert "the unit does not exist yet" in told_beforehand.output
+    assert re.search(r"host memory pinned: [\d.]+ GB", told_beforehand.output), told_beforehand.output
 
 
 def test_a_bare_host_becomes_a_served_node(first_run, node: Node) -> None:
