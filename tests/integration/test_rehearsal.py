@@ -90,16 +90,21 @@ def test_check_mode_tells_what_a_change_means_and_does_nothing(first_run, node: 
     assert node.fingerprint() == before
 
 
-def test_a_changed_ratio_restarts_once(first_run, node: Node) -> None:
+def test_a_changed_ratio_restarts_once_even_if_the_first_play_dies_before_the_restart(first_run, node: Node) -> None:
     before = node.show("InvocationID", "MainPID")
+    # The files are written, systemd has not reloaded and nothing has restarted.
+    interrupted = Play("-e", OTHER_RATIO, "--limit", "node")
+    interrupted.read_until(r"TASK .*Start the instance at boot")
+    interrupted.kill()
+    assert node.show("InvocationID", "MainPID") == before
     changed = play("-e", OTHER_RATIO, "--limit", "node")
     assert changed.status == 0, changed.output
-    after = node.show("InvocationID", "MainPID", "NRestarts")
+    after = node.show("InvocationID", "MainPID", "NRestarts", "NeedDaemonReload")
     assert after["InvocationID"] != before["InvocationID"]
-    assert after["NRestarts"] == "0"
+    assert (after["NRestarts"], after["NeedDaemonReload"]) == ("0", "no")
     again = play("-e", OTHER_RATIO, "--limit", "node")
     assert again.changed == 0, again.output
-    assert node.show("InvocationID", "MainPID", "NRestarts") == after
+    assert node.show("InvocationID", "MainPID", "NRestarts", "NeedDaemonReload") == after
 
 
 def test_a_play_killed_in_mid_wait_is_finished_by_the_next(first_run, node: Node) -> None:
@@ -162,7 +167,10 @@ WRONG = {
     "a port that is taken": (["sglang_port=22"], "sshd"),
     "an unknown version": (["sglang_version=9.9.9"], "9.9.9"),
     "a port out of range": (["sglang_port=70000"], "70000"),
+    "an instance that leaves its folder": (["sglang_instance=../x"], "letters, digits"),
     "an unknown device": (["sglang_device=tpu"], "tpu"),
+    "a key that the journal would show": (['{"sglang_extra_arguments": {"api-key": "s3cret"}}'], "journal"),
+    "a model that the sandbox hides": (["sglang_model_path=/home/ops/model"], "/srv or /opt"),
     "text for a number": (["sglang_port=http"], "http"),
 }
 

@@ -354,7 +354,7 @@ def _raise_fraction(
         return None
     # Down to three digits, as SGLang's own default is rounded; never up into the margin.
     raised = math.floor((fraction + (idle - margin_bytes) / before) * 1000 + 1e-9) / 1000
-    if raised <= fraction:
+    if not fraction < raised < 1:
         return None
     gained = math.floor(before * (raised - fraction))
     tokens = _whole_pages((budget + gained) // per_token, page_size)

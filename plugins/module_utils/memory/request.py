@@ -10,6 +10,7 @@ C(model) and C(topology) are those that model_info and gpu_topology_info return,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -156,6 +157,7 @@ def machine_from_topology(topology: Mapping[str, Any]) -> Machine:
     gpus = []
     for position, gpu in enumerate(_mappings(topology.get("gpus"), "topology.gpus")):
         index = _integer(gpu.get("index"), f"topology.gpus[{position}].index")
+        node = _integer(gpu.get("numa_node"), f"topology.gpus[{position}].numa_node")
         gpus.append(
             Gpu(
                 index=position if index is None else index,
@@ -163,21 +165,23 @@ def machine_from_topology(topology: Mapping[str, Any]) -> Machine:
                 memory_total_bytes=_integer(
                     gpu.get("memory_total_bytes"), f"topology.gpus[{position}].memory_total_bytes"
                 ),
-                numa_node=_integer(gpu.get("numa_node"), f"topology.gpus[{position}].numa_node"),
+                # A guest's -1 means that the kernel does not know.
+                numa_node=None if node == -1 else node,
                 compute_capability=_capability(gpu.get("compute_capability")),
             )
         )
     nodes = []
-    for position, node in enumerate(_mappings(topology.get("numa_nodes"), "topology.numa_nodes")):
+    for position, entry in enumerate(_mappings(topology.get("numa_nodes"), "topology.numa_nodes")):
         where = f"topology.numa_nodes[{position}]"
-        identity = _integer(node.get("id"), f"{where}.id")
+        identity = _integer(entry.get("id"), f"{where}.id")
         nodes.append(
             NumaNode(
                 id=position if identity is None else identity,
-                memory_total_bytes=_integer(node.get("memory_total_bytes"), f"{where}.memory_total_bytes"),
-                memory_available_bytes=_integer(node.get("memory_available_bytes"), f"{where}.memory_available_bytes"),
+                memory_total_bytes=_integer(entry.get("memory_total_bytes"), f"{where}.memory_total_bytes"),
+                memory_available_bytes=_integer(entry.get("memory_available_bytes"), f"{where}.memory_available_bytes"),
             )
         )
+    _check_machine(gpus, nodes)
     host = topology.get("host") or {}
     if not isinstance(host, Mapping):
         raise Refusal("value_malformed", "topology.host is not a mapping.", "Expected what gpu_topology_info returns.")
@@ -191,12 +195,68 @@ def machine_from_topology(topology: Mapping[str, Any]) -> Machine:
     )
 
 
+def _check_machine(gpus: list[Gpu], nodes: list[NumaNode]) -> None:
+    """Indexes and ids name one thing each, and a GPU's node is one of the machine's."""
+    for label, found in (("GPU index", [gpu.index for gpu in gpus]), ("NUMA node id", [node.id for node in nodes])):
+        twice = sorted({number for number in found if found.count(number) > 1})
+        if twice:
+            raise Refusal("topology_ambiguous", f"{label} {twice[0]} stands twice in topology.", "Expected each once.")
+    known = {node.id for node in nodes}
+    for gpu in gpus:
+        if known and gpu.numa_node is not None and gpu.numa_node not in known:
+            raise Refusal(
+                "numa_node_missing",
+                f"GPU {gpu.index} lies on NUMA node {gpu.numa_node}, and topology.numa_nodes holds "
+                f"{', '.join(str(node) for node in sorted(known))}.",
+                "Expected the GPU's node among them: add it, or correct the GPU's numa_node.",
+            )
+
+
+def _check_numbers(arguments: Mapping[str, Any]) -> None:
+    """What is measured or reserved is neither negative nor endless, and agrees with itself."""
+    observed = arguments.get("observed") or {}
+    numbers = {
+        **{f"observed.{key}": value for key, value in observed.items()},
+        **{key: arguments.get(key) for key in ("margin_bytes", "host_reserve_bytes")},
+        **{f"hicache.{key}": value for key, value in (arguments.get("hicache") or {}).items()},
+        "server.mem_fraction_static": (arguments.get("server") or {}).get("mem_fraction_static"),
+    }
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Refusal("value_malformed", f"{name} is {value}.", "Expected a finite number, or null.")
+        if value < 0 and not name.startswith(("hicache.", "server.")):
+            raise Refusal("value_negative", f"{name} is {value}.", "Expected 0 or more, or null.")
+    for name in ("observed.mem_fraction_static", "server.mem_fraction_static"):
+        fraction = numbers.get(name)
+        if fraction is not None and not 0 < float(fraction) < 1:
+            raise Refusal(
+                "mem_fraction_static_out_of_range",
+                f"{name} is {fraction}.",
+                "Expected a share between 0 and 1, or null.",
+            )
+    for name in ("observed.pin_bytes_per_second", "observed.kv_pool_bytes"):
+        if numbers.get(name) == 0:
+            raise Refusal("value_malformed", f"{name} is 0.", "Expected a number above 0, or null.")
+    before = observed.get("available_before_load_bytes")
+    for name in ("available_after_load_bytes", "idle_bytes_per_gpu", "kv_pool_bytes"):
+        part = observed.get(name)
+        if before is not None and part is not None and part > before:
+            raise Refusal(
+                "observed_inconsistent",
+                f"observed.{name} is {part} bytes, more than observed.available_before_load_bytes with {before} bytes.",
+                "Expected a part of what was available before loading.",
+            )
+
+
 def plan_request(arguments: Mapping[str, Any]) -> PlanRequest:
     """A request out of validated module arguments; keys that are null keep their defaults."""
 
     def given(name: str) -> dict[str, Any]:
         return {key: value for key, value in (arguments.get(name) or {}).items() if value is not None}
 
+    _check_numbers(arguments)
     server = given("server")
     if "gpus" in server:
         server["gpus"] = tuple(server["gpus"])

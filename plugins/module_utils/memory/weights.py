@@ -141,7 +141,8 @@ def _offsets(name: str, entry: Any) -> tuple[int, int]:
     if isinstance(dtype, str) and dtype in _DTYPE_BITS:
         elements = 1
         for side in shape:
-            elements *= side
+            # A hostile shape must not grow into a number that takes long to print; none is above a byte a bit.
+            elements = min(elements * side, 1 << 62)
         expected = -(-elements * _DTYPE_BITS[dtype] // 8)
         if expected != end - start:
             raise HeaderError(f"its tensor {name} has {end - start} bytes, and its shape needs {expected}")

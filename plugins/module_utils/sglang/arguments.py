@@ -11,6 +11,7 @@ server would silently rewrite is refused here, with what it would become.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -83,6 +84,7 @@ UNPLANNED_FLAGS = {
 # Cannot be had together with HiCache (server_args.py).
 EXCLUDES_HICACHE = frozenset({"disable-radix-cache", "enable-lmcache"})
 SECRET_FLAGS = frozenset({"api-key", "admin-api-key"})
+_FLAG = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 DRAFT_FLAGS = frozenset(
     {"speculative-algorithm", "speculative-draft-model-path", "speculative-num-draft-tokens", "speculative-num-steps"}
 )
@@ -214,6 +216,18 @@ def check_server(facts: VersionFacts, server: ServerRequest) -> None:
                 "Expected a whole number above 0.",
                 {"option": option, "value": value},
             )
+    if server.port is not None and not 1 <= server.port <= 65535:
+        raise Refusal(
+            "port_out_of_range", f"server.port is {server.port}.", "Expected 1 to 65535.", {"port": server.port}
+        )
+    chunk = server.chunked_prefill_size
+    if chunk is not None and chunk != -1 and chunk < 1:
+        raise Refusal(
+            "value_not_positive",
+            f"server.chunked_prefill_size is {chunk}.",
+            "Expected a number of tokens above 0, or -1 to switch chunking off.",
+            {"option": "chunked_prefill_size", "value": chunk},
+        )
     if server.pipeline_parallel_size != 1:
         raise Refusal(
             "pipeline_parallel_unplanned",
@@ -230,6 +244,29 @@ def check_extra_arguments(facts: VersionFacts, server: ServerRequest, hicache_en
     warnings: list[Problem] = []
     for key in server.extra_arguments:
         flag = flag_name(key)
+        if not _FLAG.match(flag):
+            raise Refusal(
+                "extra_argument_malformed",
+                f"extra_arguments holds {key!r}, which is no flag.",
+                "Expected the name of a flag without its leading dashes, such as max-running-requests.",
+                {"flag": flag},
+            )
+        if flag in SECRET_FLAGS:
+            raise Refusal(
+                "secret_in_arguments",
+                f"extra_arguments holds {key}: SGLang prints its arguments in the journal and under /server_info.",
+                "Leave it out, and let a proxy before the server ask for the key.",
+                {"flag": flag},
+            )
+        # argparse takes any unambiguous beginning of a flag for the flag.
+        longer = sorted(name for name in {*OWNED_FLAGS, *UNPLANNED_FLAGS} if name.startswith(flag) and name != flag)
+        if longer and flag not in OWNED_FLAGS and flag not in UNPLANNED_FLAGS and len(flag) > 1:
+            raise Refusal(
+                "extra_argument_shortened",
+                f"extra_arguments holds {key}, which the server may take for {longer[0]}.",
+                "Write the flag in full.",
+                {"flag": flag, "beginning_of": longer},
+            )
         if flag in OWNED_FLAGS:
             raise Refusal(
                 "extra_argument_owned",
@@ -258,15 +295,6 @@ def check_extra_arguments(facts: VersionFacts, server: ServerRequest, hicache_en
                 f"extra_arguments holds {key}, which SGLang {facts.version} does not know: {absence}.",
                 "Correct or leave out the flag.",
                 {"flag": flag},
-            )
-        if flag in SECRET_FLAGS:
-            warnings.append(
-                Problem(
-                    "secret_in_arguments",
-                    "warning",
-                    f"{key} is given as a flag: SGLang prints its arguments in the journal and under /server_info.",
-                    "Keep the journal and that path closed to others.",
-                )
             )
     if any(flag_name(key) in DRAFT_FLAGS for key in server.extra_arguments):
         warnings.append(

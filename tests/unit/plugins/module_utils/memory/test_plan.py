@@ -317,3 +317,35 @@ def test_malformed_facts_are_refused_by_name(change: dict[str, Any], named: str)
     refusal = refusal_of(founding(**change))
     assert refusal.code == "value_malformed"
     assert named in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"observed": {"load_seconds": -4000}}, "value_negative"),
+        ({"observed": {"pin_bytes_per_second": 0}}, "value_malformed"),
+        ({"observed": {"idle_bytes_per_gpu": 10**12}}, "observed_inconsistent"),
+        ({"observed": {"kv_pool_bytes": 10**13}}, "observed_inconsistent"),
+        ({"observed": {"mem_fraction_static": 7.0}}, "mem_fraction_static_out_of_range"),
+        ({"margin_bytes": -(10**12)}, "value_negative"),
+        ({"host_reserve_bytes": -1}, "value_negative"),
+        ({"hicache": {"ratio": float("nan")}}, "value_malformed"),
+        ({"hicache": {"ratio": float("inf")}}, "value_malformed"),
+        ({"server": {"port": 70000}}, "port_out_of_range"),
+        ({"server": {"port": 0}}, "port_out_of_range"),
+        ({"server": {"chunked_prefill_size": -7}}, "value_not_positive"),
+        ({"topology": {"numa_nodes": [{"id": 0}]}}, "numa_node_missing"),
+        ({"topology": {"numa_nodes": [{"id": 0}, {"id": 0}, {"id": 1}]}}, "topology_ambiguous"),
+    ],
+)
+def test_nonsense_is_refused_and_not_planned_with(changes: dict[str, Any], code: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        planned(founding(**changes))
+    assert refused.value.code == code
+    assert "xpected" in refused.value.remedy
+
+
+def test_a_guest_that_does_not_know_the_node_of_its_gpus_is_planned() -> None:
+    gpus = [{"index": 0, "numa_node": -1, "memory_total_bytes": 97887 << 20, "compute_capability": "12.0"}]
+    plan = planned(founding(topology={"gpus": gpus * 1, "numa_nodes": [{"id": 0}]}, server={"tensor_parallel_size": 1}))
+    assert plan["placement"][0]["gpu"] == 0
