@@ -26,7 +26,7 @@ help: ## what each target does
 
 .PHONY: setup
 setup: ## system packages and the development environment under .build
-	tools/system-packages
+	@tools/system-packages
 	mkdir -p $(RESULTS) $(dir $(COLLECTION))
 	ln -sfn $(CURDIR) $(COLLECTION)
 	tools/make-venv $(VENV) "$$(tools/python-for newest)"
@@ -37,7 +37,7 @@ $(OLDEST)/.stamp: tools/requirements.txt
 
 .PHONY: rehearse
 rehearse: setup ## from nothing to a served, verified SGLang node on this machine
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	rehearsal/up
 	ansible-playbook gpufleet.sglang.site -i inventories/rehearsal $(ARGS)
 
@@ -47,7 +47,7 @@ rehearse-down: ## removes the rehearsal's node
 
 .PHONY: test
 test: setup ## the gate: everything that protects a change
-	$(VENV)/bin/python tools/gate
+	@$(VENV)/bin/python tools/gate
 
 .PHONY: lint
 lint: ## ansible-lint (production), yamllint, ruff, mypy, shellcheck
@@ -59,7 +59,7 @@ lint: ## ansible-lint (production), yamllint, ruff, mypy, shellcheck
 	  [ -f "$$file" ] && head -n 1 "$$file" | grep -qaE '^#!.*\b(ba)?sh\b' && echo "$$file" || true
 	done | xargs --no-run-if-empty shellcheck
 	tools/check-arguments
-	(cd $(BUILD)/collections && mypy --config-file $(CURDIR)/pyproject.toml -p ansible_collections.gpufleet.sglang.plugins)
+	(cd $(BUILD)/collections && mypy --config-file $(CURDIR)/pyproject.toml $(addprefix -p ansible_collections.gpufleet.sglang.,plugins rehearsal tests))
 	ansible-lint --offline --strict --profile production
 
 .PHONY: sanity

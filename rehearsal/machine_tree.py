@@ -32,8 +32,9 @@ MARKER = ".machine-tree"
 LIBRARY = "lib/libnvidia-ml.so.1"
 # sysfs has these folders even where they are empty.
 FOLDERS = ("sys/bus/pci/devices", "sys/kernel/iommu_groups")
-STANDIN_SOURCE = Path(__file__).resolve().parent / "nvml" / "nvml_standin.c"
-STANDIN_FLAGS = ("-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,-soname,libnvidia-ml.so.1")
+STANDIN_FOLDER = Path(__file__).resolve().parent / "nvml"
+STANDIN_FLAGS = ("-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-Wl,-soname,libnvidia-ml.so.1")
+STANDIN_WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror")
 FORMAT = 1
 MIB = 1 << 20
 
@@ -278,7 +279,7 @@ def _on_or_off(pair: list[bool]) -> str:
 
 
 def machine_file(profile: dict[str, Any]) -> str:
-    """Text that drives the NVML stand-in; its format is described at the top of nvml/nvml_standin.c."""
+    """Text that drives the NVML stand-in; its format is described at the top of nvml/machine_file.h."""
     driver = profile["driver"] or {"version": "0", "nvml": "0", "cuda": "0.0"}
     major, minor = (int(part) for part in driver["cuda"].split("."))
     lines = [f"# Made by machine_tree.py from the profile {profile['name']}.", "[system]"]
@@ -443,13 +444,16 @@ def compiler() -> str | None:
 
 
 def build_library(dest: Path, cc: str) -> bool:
-    """Compile the NVML stand-in into the tree unless it is there and newer than its source."""
+    """Compile the NVML stand-in into the tree unless it is there and newer than its sources."""
     library = dest / LIBRARY
-    if library.is_file() and library.stat().st_mtime >= STANDIN_SOURCE.stat().st_mtime:
+    sources = sorted(STANDIN_FOLDER.glob("*.[ch]"))
+    newest = max(source.stat().st_mtime for source in sources)
+    if library.is_file() and library.stat().st_mtime >= newest:
         return False
     library.parent.mkdir(parents=True, exist_ok=True)
     fresh = library.with_name(library.name + ".fresh")
-    command = [cc, *STANDIN_FLAGS, "-o", str(fresh), str(STANDIN_SOURCE), "-ldl", "-lpthread"]
+    units = [str(source) for source in sources if source.suffix == ".c"]
+    command = [cc, *STANDIN_FLAGS, *STANDIN_WARNINGS, "-o", str(fresh), *units, "-ldl", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ProfileError(f"{' '.join(command)} failed:\n{done.stderr}")

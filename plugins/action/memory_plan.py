@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import (
+    refuse_unknown_facts,
+    refuse_unknown_options,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.options import ARGUMENT_SPEC
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan, plan_as_dict
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
@@ -28,8 +31,9 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         result["changed"] = False
         try:
-            refuse_unknown_keys(self._task.args, ARGUMENT_SPEC)
+            refuse_unknown_options(self._task.args, ARGUMENT_SPEC)
             _validated, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
+            refuse_unknown_facts(arguments["model"], arguments["topology"])
             result["plan"] = plan_as_dict(plan(plan_request(arguments)))
         except Refusal as refusal:
             result.update(failed=True, msg=str(refusal), failure=refusal.as_dict())
@@ -45,28 +49,3 @@ class ActionModule(ActionBase):
                 },
             )
         return result
-
-
-def refuse_unknown_keys(arguments: Mapping[str, Any], spec: Mapping[str, Any], where: str = "") -> None:
-    """An option that does not exist is a typing error: name it and the closest one that does."""
-    for key, value in arguments.items():
-        if key not in spec:
-            closest = difflib.get_close_matches(str(key), list(spec), n=1)
-            raise Refusal(
-                "option_unknown",
-                f"{where}{key} is not an option of memory_plan.",
-                f"The closest is {where}{closest[0]}." if closest else f"Expected one of {', '.join(sorted(spec))}.",
-                {"option": f"{where}{key}", "closest": f"{where}{closest[0]}" if closest else None},
-            )
-        nested = spec[key].get("options")
-        if nested is None:
-            continue
-        if isinstance(value, (list, tuple, int, float)):
-            raise Refusal(
-                "option_malformed",
-                f"{where}{key} is {value!r}.",
-                f"Expected a mapping with keys out of {', '.join(nested)}.",
-                {"option": f"{where}{key}"},
-            )
-        if isinstance(value, Mapping):
-            refuse_unknown_keys(value, nested, f"{where}{key}.")

@@ -18,7 +18,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import r
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.diagnosis import diagnose, last_lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines import event_from_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup import (
-    LiveLines,
     Observation,
     StartupState,
     advance,
@@ -26,9 +25,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup imp
     initial,
     pinned_bytes,
     planned_bytes,
+    wants_probe,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_view import (
+    LiveLines,
     ranks_as_dicts,
     timeline,
-    wants_probe,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import unit_from_dict

@@ -68,8 +68,8 @@ class RankReading:
 
 def reading_from_dict(data: Mapping[str, Any]) -> RankReading:
     """The inverse of C(RankReading.as_dict)."""
-    fields = {name: data.get(name) for name in RankReading.__dataclass_fields__}
-    return RankReading(**fields)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {name: data.get(name) for name in RankReading.__dataclass_fields__}
+    return RankReading(**fields)
 
 
 def parse_stat(text: str) -> ProcessStat | None:

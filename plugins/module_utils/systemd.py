@@ -110,4 +110,5 @@ def parse_show(output: str, unit: str) -> UnitStatus:
 
 def unit_from_dict(data: Mapping[str, Any]) -> UnitStatus:
     """The inverse of C(UnitStatus.as_dict); keys that it does not know are left out."""
-    return UnitStatus(**{name: data.get(name) for name in UnitStatus.__dataclass_fields__})  # type: ignore[arg-type]
+    fields: dict[str, Any] = {name: data.get(name) for name in UnitStatus.__dataclass_fields__}
+    return UnitStatus(**fields)

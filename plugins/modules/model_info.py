@@ -162,6 +162,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights imp
     check_index,
     header_length,
     index_files,
+    is_text,
     parse_header,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
@@ -258,9 +259,12 @@ def read_json(path: Path, digest: Any) -> dict[str, Any]:
         value = json.loads(content.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError):
         value = None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not is_text(value):
         raise Refusal(
-            "model_file_malformed", f"{path} is not a JSON object.", "Copy the model again.", {"path": str(path)}
+            "model_file_malformed",
+            f"{path} is not a JSON object of valid text.",
+            "Copy the model again.",
+            {"path": str(path)},
         )
     note(digest, path.name, size, content)
     return value
@@ -355,6 +359,14 @@ def read_attention(config: dict[str, Any], problems: list[Problem]) -> dict[str,
 def refuse_unreadable(folder: Path, name: str) -> None:
     user = find_user(name)
     # Hidden entries are what a download left behind, not what a server loads.
+    dangling = [path for path in sorted(folder.iterdir()) if path.is_symlink() and not path.exists()]
+    if dangling:
+        raise Refusal(
+            "model_link_dangling",
+            f"{dangling[0]} is a link to {dangling[0].readlink()}, which is not there.",
+            "Copy the model again, with what its links lead to.",
+            {"paths": [str(path) for path in dangling[:20]]},
+        )
     files = [Path(os.path.realpath(path)) for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
     real = Path(os.path.realpath(folder))
     # Folders of a hub cache are full of links, so the way to each target counts.

@@ -165,14 +165,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serving import (
-    Answer,
-    Ask,
-    CanaryLimits,
-    Wanted,
-    prove,
-    would_check,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.asking import Answer, Ask
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.canary import CanaryLimits
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serving import Wanted, prove, would_check
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import has_host_gauge
 
 # The server's own patience with a request that checks its health is 20 s; a long prompt on a CPU takes longer.

@@ -7,123 +7,17 @@
  *
  *     make -C rehearsal/nvml            builds libnvidia-ml.so.1 here; machine_tree.py builds it into its tree
  *
- * The machine file is the one named by GPUFLEET_NVML_MACHINE, else machine.nvml beside this library, else
- * machine.nvml one folder above it. It is read again whenever it has changed, so a GPU can vanish while a program
- * runs. Without a machine file nvmlInit says that no driver is loaded.
- *
- * Format: sections and "key = value" lines, # begins a comment, of two equal keys the later wins.
- *
- *     [system]
- *     driver_version = 595.58.03        nvml_version = 13.595.58.03       cuda_version = 13020
- *     [gpu 0]                           one section a GPU, counted from 0 without a gap
- *     name, uuid, serial                texts
- *     address = 0000:06:00.0            pci_device_id, pci_subsystem_id = 0x2bb510de
- *     minor, compute_mode, persistence, architecture, memory_node, power_limit_milliwatts,
- *     pcie_generation, pcie_generation_max, pcie_generation_gpu_max, pcie_width, pcie_width_max = numbers
- *     memory_total, memory_reserved, memory_used = bytes
- *     compute_capability = 12.0         ecc, mig = CURRENT PENDING (0 or 1 each)
- *     cpus = 0-63,128-191               numa = 0         what the affinity functions tell
- *     nvlink.L = up|down ADDRESS gpu|switch
- *     fabric = STATE STATUS CLIQUE      processes = PID:BYTES,PID:BYTES
- *     [pair 0 1]                        holds in both directions
- *     level = INTERNAL|PIX|PXB|PHB|NODE|SYS
- *     p2p = OK|CHIPSET_NOT_SUPPORTED|GPU_NOT_SUPPORTED|TOPOLOGY_NOT_SUPPORTED|DISABLED_BY_REGKEY|NOT_SUPPORTED
- *     [faults]                          FUNCTION = ERROR [gpu=N] [from=K]
- *     DeviceGetMemoryInfo = GPU_IS_LOST gpu=3 from=2
- *
- * A key that is absent makes its function answer "not supported", as boards do that lack a feature. FUNCTION is a
- * name of NVML without "nvml" and without a version suffix; ERROR is the name of an NVML error or its number;
- * from=K spares the first K-1 calls of that function (counted for the GPU, where one is named) after the file was
- * read. Of several faults that fit, the last one holds.
- *
- * The structures and constants below are the interface of NVML as NVIDIA documents it (NVML API reference). */
+ * Here are the functions of NVML; machine_file.h describes the file that they answer from. */
 
-#define _GNU_SOURCE
-#include <ctype.h>
-#include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-/* ---- The interface ------------------------------------------------------------------------------------------ */
+#include "machine_file.h"
+#include "nvml_abi.h"
 
-typedef int nvmlReturn_t;
-typedef struct device *nvmlDevice_t;
-
-typedef struct {
-    char busIdLegacy[16];
-    unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
-    char busId[32];
-} nvmlPciInfo_t;
-
-typedef struct { unsigned long long total, free, used; } nvmlMemory_t;
-typedef struct { unsigned version; unsigned long long total, reserved, free, used; } nvmlMemory_v2_t;
-
-typedef struct {
-    unsigned pid;
-    unsigned long long usedGpuMemory;
-    unsigned gpuInstanceId, computeInstanceId;
-} nvmlProcessInfo_t;
-
-typedef struct {
-    unsigned char clusterUuid[16];
-    nvmlReturn_t status;
-    unsigned cliqueId;
-    unsigned char state;
-} nvmlGpuFabricInfo_t;
-
-/* Version 2 ends before healthSummary; its place lies in what version 2 has as padding. */
-typedef struct {
-    unsigned version;
-    unsigned char clusterUuid[16];
-    nvmlReturn_t status;
-    unsigned cliqueId;
-    unsigned char state;
-    unsigned healthMask;
-    unsigned char healthSummary;
-} nvmlGpuFabricInfoV_t;
-
-enum {
-    SUCCESS = 0,
-    UNINITIALIZED = 1,
-    INVALID_ARGUMENT = 2,
-    NOT_SUPPORTED = 3,
-    NOT_FOUND = 6,
-    INSUFFICIENT_SIZE = 7,
-    DRIVER_NOT_LOADED = 9,
-    ARGUMENT_VERSION_MISMATCH = 25,
-    UNKNOWN = 999
-};
-
-enum { NVLINK_MAX_LINKS = 18, FABRIC_VERSION_2 = 2, FABRIC_VERSION_3 = 3, MEMORY_VERSION_2 = 2 };
-
-static const struct { int code; const char *name, *text; } ERRORS[] = {
-    {0, "SUCCESS", "Success"},
-    {1, "UNINITIALIZED", "Uninitialized"},
-    {2, "INVALID_ARGUMENT", "Invalid Argument"},
-    {3, "NOT_SUPPORTED", "Not Supported"},
-    {4, "NO_PERMISSION", "Insufficient Permissions"},
-    {6, "NOT_FOUND", "Not Found"},
-    {7, "INSUFFICIENT_SIZE", "Insufficient Size"},
-    {9, "DRIVER_NOT_LOADED", "Driver Not Loaded"},
-    {10, "TIMEOUT", "Timeout"},
-    {12, "LIBRARY_NOT_FOUND", "NVML Shared Library Not Found"},
-    {13, "FUNCTION_NOT_FOUND", "Function Not Found"},
-    {14, "CORRUPTED_INFOROM", "Corrupted infoROM"},
-    {15, "GPU_IS_LOST", "GPU is lost"},
-    {16, "RESET_REQUIRED", "GPU requires reset"},
-    {17, "OPERATING_SYSTEM", "The operating system has blocked the request"},
-    {18, "LIB_RM_VERSION_MISMATCH", "Driver/library version mismatch"},
-    {19, "IN_USE", "In use by another client"},
-    {20, "MEMORY", "Insufficient Memory"},
-    {21, "NO_DATA", "No data"},
-    {25, "ARGUMENT_VERSION_MISMATCH", "Argument version mismatch"},
-    {27, "NOT_READY", "Not Ready"},
-    {999, "UNKNOWN", "Unknown Error"},
-};
+#define API __attribute__((visibility("default")))
 
 static const struct { int value; const char *name; } LEVELS[] = {
     {0, "INTERNAL"}, {10, "PIX"}, {20, "PXB"}, {30, "PHB"}, {40, "NODE"}, {50, "SYS"},
@@ -134,217 +28,9 @@ static const struct { int value; const char *name; } P2P_STATES[] = {
     {4, "DISABLED_BY_REGKEY"}, {5, "NOT_SUPPORTED"}, {6, "UNKNOWN"},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define API __attribute__((visibility("default")))
-
-/* ---- The machine in memory ---------------------------------------------------------------------------------- */
-
-enum { MAX_GPUS = 64, MAX_LINE = 1024 };
-enum { ANY_GPU = -1 };
-
-struct device { int index; };
-struct value { struct value *next; int first, second; char *key, *text; };  /* newest first */
-struct fault { struct fault *next; char *function; int error, gpu, from; };  /* newest first */
-struct calls { struct calls *next; char *function; int all, by_gpu[MAX_GPUS]; };
-
-enum { NOWHERE = -1, SYSTEM = -2, FAULTS = -3 };  /* values of "first" that are no GPU */
-
-static struct device devices[MAX_GPUS];
-static struct value *values;
-static struct fault *faults;
-static struct calls *calls;
-static int gpu_count;
 static int initialised;
-static struct stat machine_seen;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void forget_machine(void)
-{
-    while (values) {
-        struct value *gone = values;
-        values = gone->next;
-        free(gone->key);
-        free(gone->text);
-        free(gone);
-    }
-    while (faults) {
-        struct fault *gone = faults;
-        faults = gone->next;
-        free(gone->function);
-        free(gone);
-    }
-    while (calls) {
-        struct calls *gone = calls;
-        calls = gone->next;
-        free(gone->function);
-        free(gone);
-    }
-    gpu_count = 0;
-}
-
-static char *trimmed(char *text)
-{
-    char *end;
-
-    while (isspace((unsigned char)*text))
-        text++;
-    end = text + strlen(text);
-    while (end > text && isspace((unsigned char)end[-1]))
-        end--;
-    *end = '\0';
-    return text;
-}
-
-static int error_code(const char *name)
-{
-    for (size_t i = 0; i < COUNT(ERRORS); i++)
-        if (!strcmp(ERRORS[i].name, name))
-            return ERRORS[i].code;
-    return isdigit((unsigned char)*name) ? atoi(name) : UNKNOWN;
-}
-
-static void remember_fault(const char *function, char *text)
-{
-    struct fault *fault = calloc(1, sizeof *fault);
-    char *rest = text, *word = strtok_r(rest, " \t", &rest);
-
-    if (!fault)
-        return;
-    fault->function = strdup(function);
-    fault->error = word ? error_code(word) : UNKNOWN;
-    fault->gpu = ANY_GPU;
-    fault->from = 1;
-    while ((word = strtok_r(NULL, " \t", &rest))) {
-        if (!strncmp(word, "gpu=", 4))
-            fault->gpu = atoi(word + 4);
-        else if (!strncmp(word, "from=", 5))
-            fault->from = atoi(word + 5);
-    }
-    fault->next = faults;
-    faults = fault;
-}
-
-static void remember_value(int first, int second, const char *key, const char *text)
-{
-    struct value *value = calloc(1, sizeof *value);
-
-    if (!value)
-        return;
-    value->first = first;
-    value->second = second;
-    value->key = strdup(key);
-    value->text = strdup(text);
-    value->next = values;
-    values = value;
-}
-
-static void read_machine(FILE *file)
-{
-    char line[MAX_LINE];
-    int first = NOWHERE, second = NOWHERE;
-
-    while (fgets(line, sizeof line, file)) {
-        char *hash = strchr(line, '#'), *key, *equals;
-
-        if (hash)
-            *hash = '\0';
-        key = trimmed(line);
-        equals = strchr(key, '=');
-        if (*key == '[') {
-            int one, two;
-
-            first = second = NOWHERE;
-            if (!strcmp(key, "[system]"))
-                first = SYSTEM;
-            else if (!strcmp(key, "[faults]"))
-                first = FAULTS;
-            else if (sscanf(key, "[pair %d %d]", &one, &two) == 2) {
-                first = one < two ? one : two;
-                second = one < two ? two : one;
-            } else if (sscanf(key, "[gpu %d]", &one) == 1 && one >= 0 && one < MAX_GPUS) {
-                first = one;
-                if (one >= gpu_count)
-                    gpu_count = one + 1;
-            }
-        } else if (equals && first != NOWHERE) {
-            *equals = '\0';
-            if (first == FAULTS)
-                remember_fault(trimmed(key), trimmed(equals + 1));
-            else
-                remember_value(first, second, trimmed(key), trimmed(equals + 1));
-        }
-    }
-}
-
-/* Path of the machine file, or an empty text where there is none. */
-static void find_machine(char *path, size_t size)
-{
-    const char *named = getenv("GPUFLEET_NVML_MACHINE");
-    static const char *const PLACES[] = {"%.*s/machine.nvml", "%.*s/../machine.nvml"};
-    Dl_info here;
-    struct stat found;
-
-    *path = '\0';
-    if (named && *named) {
-        snprintf(path, size, "%s", named);
-        return;
-    }
-    if (!dladdr((void *)(size_t)find_machine, &here) || !here.dli_fname || !strrchr(here.dli_fname, '/'))
-        return;
-    for (size_t i = 0; i < COUNT(PLACES); i++) {
-        snprintf(path, size, PLACES[i], (int)(strrchr(here.dli_fname, '/') - here.dli_fname), here.dli_fname);
-        if (!stat(path, &found))
-            return;
-    }
-    *path = '\0';
-}
-
-static int same_file_state(const struct stat *one, const struct stat *two)
-{
-    return one->st_ino == two->st_ino && one->st_size == two->st_size && one->st_mtim.tv_sec == two->st_mtim.tv_sec
-        && one->st_mtim.tv_nsec == two->st_mtim.tv_nsec;
-}
-
-/* Reads the machine file where it has changed; false where there is none. */
-static int refresh_machine(void)
-{
-    char path[PATH_MAX];
-    struct stat now;
-    FILE *file;
-
-    find_machine(path, sizeof path);
-    if (!*path || stat(path, &now)) {
-        forget_machine();
-        memset(&machine_seen, 0, sizeof machine_seen);
-        return 0;
-    }
-    if (same_file_state(&now, &machine_seen))
-        return 1;
-    file = fopen(path, "r");
-    if (!file)
-        return 0;
-    forget_machine();
-    read_machine(file);
-    fclose(file);
-    machine_seen = now;
-    for (int i = 0; i < MAX_GPUS; i++)
-        devices[i].index = i;
-    return 1;
-}
-
-/* ---- Asking the machine ------------------------------------------------------------------------------------- */
-
-static const char *value_of(int first, int second, const char *key)
-{
-    for (struct value *value = values; value; value = value->next)
-        if (value->first == first && value->second == second && !strcmp(value->key, key))
-            return value->text;
-    return NULL;
-}
-
-static const char *system_value(const char *key) { return value_of(SYSTEM, NOWHERE, key); }
-
-static const char *gpu_value(nvmlDevice_t device, const char *key) { return value_of(device->index, NOWHERE, key); }
+/* ---- Answers ------------------------------------------------------------------------------------------------ */
 
 static nvmlReturn_t put_text(const char *text, char *out, unsigned size)
 {
@@ -408,48 +94,16 @@ static void put_address(const char *address, nvmlPciInfo_t *out)
     snprintf(out->busId, sizeof out->busId, "%08X:%02X:%02X.%X", domain, bus & 0xff, device & 0x1f, function & 7);
 }
 
-static const char *link_value(nvmlDevice_t device, unsigned link)
-{
-    char key[32];
-
-    snprintf(key, sizeof key, "nvlink.%u", link);
-    return gpu_value(device, key);
-}
-
 /* ---- Every function begins and ends here --------------------------------------------------------------------- */
-
-static int count_call(const char *function, int gpu, int *by_gpu)
-{
-    struct calls *entry = calls;
-
-    while (entry && strcmp(entry->function, function))
-        entry = entry->next;
-    if (!entry) {
-        entry = calloc(1, sizeof *entry);
-        if (!entry)
-            return 0;
-        entry->function = strdup(function);
-        entry->next = calls;
-        calls = entry;
-    }
-    *by_gpu = gpu >= 0 && gpu < MAX_GPUS ? ++entry->by_gpu[gpu] : 0;
-    return ++entry->all;
-}
 
 /* Takes the lock; the caller gives it back through leave(), whatever is returned here. */
 static nvmlReturn_t enter(const char *function, int gpu)
 {
-    int by_gpu = 0, all, machine;
+    int machine = hold_machine();
+    nvmlReturn_t error;
 
-    pthread_mutex_lock(&lock);
-    machine = refresh_machine();
-    all = count_call(function, gpu, &by_gpu);
-    for (struct fault *fault = faults; fault; fault = fault->next) {
-        if (strcmp(fault->function, function) || (fault->gpu != ANY_GPU && fault->gpu != gpu))
-            continue;
-        if ((fault->gpu == ANY_GPU ? all : by_gpu) >= fault->from)
-            return fault->error;
-    }
+    if (meets_fault(function, gpu, &error))
+        return error;
     if (!strcmp(function, "Init"))
         return machine ? SUCCESS : DRIVER_NOT_LOADED;
     return initialised ? SUCCESS : UNINITIALIZED;
@@ -457,18 +111,14 @@ static nvmlReturn_t enter(const char *function, int gpu)
 
 static nvmlReturn_t enter_device(const char *function, nvmlDevice_t device)
 {
-    nvmlReturn_t result;
-    int known = device >= devices && device < devices + MAX_GPUS;
+    nvmlReturn_t result = enter(function, is_handle(device) ? device->index : ANY_GPU);
 
-    result = enter(function, known ? device->index : ANY_GPU);
-    if (result == SUCCESS && (!known || device->index >= gpu_count))
-        result = INVALID_ARGUMENT;
-    return result;
+    return result == SUCCESS && !is_gpu(device) ? INVALID_ARGUMENT : result;
 }
 
 static nvmlReturn_t leave(nvmlReturn_t result)
 {
-    pthread_mutex_unlock(&lock);
+    release_machine();
     return result;
 }
 
@@ -496,13 +146,7 @@ API nvmlReturn_t nvmlShutdown(void)
     return leave(result);
 }
 
-API const char *nvmlErrorString(nvmlReturn_t result)
-{
-    for (size_t i = 0; i < COUNT(ERRORS); i++)
-        if (ERRORS[i].code == result)
-            return ERRORS[i].text;
-    return "Unknown Error";
-}
+API const char *nvmlErrorString(nvmlReturn_t result) { return error_text(result); }
 
 API nvmlReturn_t nvmlSystemGetDriverVersion(char *out, unsigned size)
 {
@@ -537,7 +181,7 @@ API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *out)
 {
     nvmlReturn_t result = enter("DeviceGetCount", ANY_GPU);
 
-    *out = (unsigned)gpu_count;
+    *out = (unsigned)gpus_in_machine();
     return leave(result);
 }
 
@@ -547,10 +191,10 @@ API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *out
 {
     nvmlReturn_t result = enter("DeviceGetHandleByIndex", index < MAX_GPUS ? (int)index : ANY_GPU);
 
-    if (result == SUCCESS && index >= (unsigned)gpu_count)
+    if (result == SUCCESS && index >= (unsigned)gpus_in_machine())
         result = INVALID_ARGUMENT;
     if (result == SUCCESS)
-        *out = &devices[index];
+        *out = gpu_at((int)index);
     return leave(result);
 }
 
@@ -567,10 +211,10 @@ API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevic
     if (result != SUCCESS)
         return leave(result);
     put_address(address, &wanted);
-    for (int i = 0; i < gpu_count; i++) {
-        put_address(gpu_value(&devices[i], "address"), &found);
+    for (int i = 0; i < gpus_in_machine(); i++) {
+        put_address(gpu_value(gpu_at(i), "address"), &found);
         if (!strcmp(found.busId, wanted.busId)) {
-            *out = &devices[i];
+            *out = gpu_at(i);
             return leave(SUCCESS);
         }
     }
@@ -583,11 +227,11 @@ API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out)
 
     if (result != SUCCESS)
         return leave(result);
-    for (int i = 0; i < gpu_count; i++) {
-        const char *found = gpu_value(&devices[i], "uuid");
+    for (int i = 0; i < gpus_in_machine(); i++) {
+        const char *found = gpu_value(gpu_at(i), "uuid");
 
         if (found && !strcmp(found, uuid)) {
-            *out = &devices[i];
+            *out = gpu_at(i);
             return leave(SUCCESS);
         }
     }
@@ -756,14 +400,6 @@ API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned words, u
     return nvmlDeviceGetCpuAffinityWithinScope(device, words, out, 0);
 }
 
-static const char *pair_value(nvmlDevice_t one, nvmlDevice_t two, const char *key)
-{
-    int low = one->index < two->index ? one->index : two->index;
-    int high = one->index < two->index ? two->index : one->index;
-
-    return value_of(low, high, key);
-}
-
 API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t two, int *out)
 {
     nvmlReturn_t result = enter_device("DeviceGetTopologyCommonAncestor", one);
@@ -771,7 +407,7 @@ API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevic
 
     if (result != SUCCESS)
         return leave(result);
-    if (two < devices || two >= devices + gpu_count)
+    if (!is_gpu(two))
         return leave(INVALID_ARGUMENT);
     level = one == two ? "INTERNAL" : pair_value(one, two, "level");
     for (size_t i = 0; level && i < COUNT(LEVELS); i++)
@@ -790,7 +426,7 @@ API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t two, int 
     (void)capability;
     if (result != SUCCESS)
         return leave(result);
-    if (two < devices || two >= devices + gpu_count)
+    if (!is_gpu(two))
         return leave(INVALID_ARGUMENT);
     state = pair_value(one, two, "p2p");
     for (size_t i = 0; state && i < COUNT(P2P_STATES); i++)

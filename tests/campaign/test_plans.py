@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan, plan_as_dict
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 

@@ -25,7 +25,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device impo
     prefill_graph_sizes,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import Sizing, pool_tokens
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan, plan_as_dict
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
     Gpu,
     HiCacheRequest,
@@ -42,10 +43,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions im
     version_facts,
 )
 
-DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "sglang"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = SHARED / "sglang"
 GIB = 1 << 30
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the records of SGLang are not beside this repository")
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="no records beside the repository")
 
 # Models of the tables of defaults: attention family and KV heads.
 FAMILIES = {"llama3-8b": "gqa", "llama3-70b": "gqa", "qwen3-235b": "gqa", "deepseek-v3": "mla", "tinyllama": "gqa"}

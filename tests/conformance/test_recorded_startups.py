@@ -22,13 +22,14 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup imp
     StartupState,
     advance,
     initial,
-    timeline,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_view import timeline
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import FAILED, KILLED, RUNNING
 
-LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "sglang" / "real-logs"
-pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="no recorded logs beside the repository")
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+LOGS = DATA / "sglang" / "real-logs"
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no recorded logs beside the repository")
 
 _TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 

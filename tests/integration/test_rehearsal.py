@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 
 import pytest
-from conftest import ENVIRONMENT, ROOT, UNIT, Node, Outcome, Play, play
+
+from ansible_collections.gpufleet.sglang.tests.integration.plays import UNIT, Node, Outcome, Play, boot, play
 
 OTHER_RATIO = "sglang_hicache_ratio=40"
 PINNING = r"pinning .* of "
@@ -20,8 +20,7 @@ PINNING = r"pinning .* of "
 @pytest.fixture(scope="module")
 def told_beforehand() -> Outcome:
     """Check mode on a bare host: whatever an earlier run left is removed first."""
-    subprocess.run(["rehearsal/down"], cwd=ROOT, env=ENVIRONMENT, check=True, stdin=subprocess.DEVNULL)
-    subprocess.run(["rehearsal/up"], cwd=ROOT, env=ENVIRONMENT, check=True, stdin=subprocess.DEVNULL)
+    boot(anew=True)
     return play("--check", "--diff", "--limit", "node")
 
 
@@ -37,13 +36,14 @@ def test_check_mode_on_a_bare_host_tells_and_does_nothing(told_beforehand: Outco
     assert re.search(r"host memory pinned: [\d.]+ GB", told_beforehand.output), told_beforehand.output
 
 
-def test_a_bare_host_becomes_a_served_node(first_run, node: Node) -> None:
+def test_a_bare_host_becomes_a_served_node(first_run: Outcome, node: Node) -> None:
     assert first_run.status == 0, first_run.output
+    assert "DEPRECATION" not in first_run.output
     state = node.show("ActiveState", "NRestarts")
     assert state == {"ActiveState": "active", "NRestarts": "0"}
 
 
-def test_the_pinning_is_shown_while_it_goes_on(first_run) -> None:
+def test_the_pinning_is_shown_while_it_goes_on(first_run: Outcome) -> None:
     lines = re.findall(r"pinning ([\d.]+) of ([\d.]+) GB .*TP0.*TP1.*GB/s.*ETA", first_run.output)
     shown = [float(pinned) for pinned, _planned in lines]
     assert len(set(shown)) >= 3, first_run.output
@@ -51,7 +51,7 @@ def test_the_pinning_is_shown_while_it_goes_on(first_run) -> None:
     assert len({planned for _pinned, planned in lines}) == 1
 
 
-def test_the_ledger_holds_plan_and_proof(first_run, node: Node) -> None:
+def test_the_ledger_holds_plan_and_proof(first_run: Outcome, node: Node) -> None:
     ledger = json.loads(node.run("cat /var/lib/sglang/main/ledger.json"))
     assert ledger["invocation_id"] == node.invocation()
     assert ledger["startup"]["pinned_bytes"] >= ledger["plan"]["host"]["bytes_total"]
@@ -63,16 +63,16 @@ def test_the_ledger_holds_plan_and_proof(first_run, node: Node) -> None:
     assert all(check["ok"] for check in ledger["proof"]["checks"])
 
 
-def test_the_network_was_closed(first_run, node: Node) -> None:
+def test_the_network_was_closed(first_run: Outcome, node: Node) -> None:
     assert "default" not in node.run("ip route")
 
 
-def test_the_founding_box_is_planned_from_its_profile(first_run) -> None:
+def test_the_founding_box_is_planned_from_its_profile(first_run: Outcome) -> None:
     assert "70,272 bytes" in first_run.output
     assert "159,277" in first_run.output
 
 
-def test_a_second_run_changes_nothing(first_run, node: Node) -> None:
+def test_a_second_run_changes_nothing(first_run: Outcome, node: Node) -> None:
     before = node.fingerprint()
     again = play()
     assert again.status == 0, again.output
@@ -80,7 +80,7 @@ def test_a_second_run_changes_nothing(first_run, node: Node) -> None:
     assert node.fingerprint() == before
 
 
-def test_check_mode_tells_what_a_change_means_and_does_nothing(first_run, node: Node) -> None:
+def test_check_mode_tells_what_a_change_means_and_does_nothing(first_run: Outcome, node: Node) -> None:
     before = node.fingerprint()
     told = play("--check", "--diff", "-e", OTHER_RATIO, "--limit", "node")
     assert told.status == 0, told.output
@@ -90,7 +90,7 @@ def test_check_mode_tells_what_a_change_means_and_does_nothing(first_run, node: 
     assert node.fingerprint() == before
 
 
-def test_a_changed_ratio_restarts_once_even_if_the_first_play_dies_before_the_restart(first_run, node: Node) -> None:
+def test_a_changed_ratio_restarts_once_even_after_a_play_that_died_early(first_run: Outcome, node: Node) -> None:
     before = node.show("InvocationID", "MainPID")
     # The files are written, systemd has not reloaded and nothing has restarted.
     interrupted = Play("-e", OTHER_RATIO, "--limit", "node")
@@ -107,7 +107,7 @@ def test_a_changed_ratio_restarts_once_even_if_the_first_play_dies_before_the_re
     assert node.show("InvocationID", "MainPID", "NRestarts", "NeedDaemonReload") == after
 
 
-def test_a_play_killed_in_mid_wait_is_finished_by_the_next(first_run, node: Node) -> None:
+def test_a_play_killed_in_mid_wait_is_finished_by_the_next(first_run: Outcome, node: Node) -> None:
     started = Play("--limit", "node")
     started.read_until(PINNING)
     started.kill()
@@ -120,7 +120,7 @@ def test_a_play_killed_in_mid_wait_is_finished_by_the_next(first_run, node: Node
     assert play("--limit", "node").changed == 0
 
 
-def test_a_pool_beyond_the_guard_is_refused_before_the_start(first_run, node: Node) -> None:
+def test_a_pool_beyond_the_guard_is_refused_before_the_start(first_run: Outcome, node: Node) -> None:
     before = node.fingerprint()
     refused = play("-e", "sglang_hicache_ratio=100000", "--limit", "node")
     assert refused.status == 2
@@ -134,14 +134,14 @@ def test_a_pool_beyond_the_guard_is_refused_before_the_start(first_run, node: No
     assert play("--check", "-e", f"sglang_hicache_ratio={fits * 1.05:.1f}", "--limit", "node").status == 2
 
 
-def test_a_pool_forced_past_the_plan_is_refused_by_the_server_and_diagnosed(first_run, node: Node) -> None:
+def test_a_pool_forced_past_the_plan_is_refused_by_the_server_and_diagnosed(first_run: Outcome, node: Node) -> None:
     failed = play("-e", "sglang_hicache_ratio=100000", "-e", "sglang_allow_oversubscription=true", "--limit", "node")
     assert failed.status == 2
     assert "Not enough host memory" in failed.output
     assert re.search(r"hicache\.ratio to ([\d.]+) or less", failed.output), failed.output
 
 
-def test_a_rank_killed_while_pinning_fails_the_play_at_once(first_run, node: Node) -> None:
+def test_a_rank_killed_while_pinning_fails_the_play_at_once(first_run: Outcome, node: Node) -> None:
     running = Play("--limit", "node")
     running.read_until(PINNING)
     node.run("pkill -KILL -f scheduler_TP1")
@@ -152,7 +152,7 @@ def test_a_rank_killed_while_pinning_fails_the_play_at_once(first_run, node: Nod
     assert "Last lines" in failed.output
 
 
-def test_the_next_run_recovers(first_run, node: Node) -> None:
+def test_the_next_run_recovers(first_run: Outcome, node: Node) -> None:
     recovered = play()
     assert recovered.status == 0, recovered.output
     assert node.show("ActiveState") == {"ActiveState": "active"}
@@ -170,13 +170,14 @@ WRONG = {
     "an instance that leaves its folder": (["sglang_instance=../x"], "letters, digits"),
     "an unknown device": (["sglang_device=tpu"], "tpu"),
     "a key that the journal would show": (['{"sglang_extra_arguments": {"api-key": "s3cret"}}'], "journal"),
+    "a value that would end its line": (['{"sglang_environment": {"A": "b\\nC=d"}}'], "control character"),
     "a model that the sandbox hides": (["sglang_model_path=/home/ops/model"], "/srv or /opt"),
     "text for a number": (["sglang_port=http"], "http"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG, ids=str)
-def test_wrong_input_gets_one_clear_error(first_run, node: Node, case: str) -> None:
+def test_wrong_input_gets_one_clear_error(first_run: Outcome, node: Node, case: str) -> None:
     values, expected = WRONG[case]
     before = node.fingerprint()
     refused = play("--limit", "node", *(word for value in values for word in ("-e", value)))
@@ -187,13 +188,13 @@ def test_wrong_input_gets_one_clear_error(first_run, node: Node, case: str) -> N
     assert node.fingerprint() == before
 
 
-def test_nine_gpus_asked_of_eight(first_run) -> None:
+def test_nine_gpus_asked_of_eight(first_run: Outcome) -> None:
     refused = play("--limit", "founding", "-e", "sglang_tensor_parallel_size=9")
     assert refused.status == 2
     assert re.search(r"\b9\b.*\b8\b", "".join(refused.errors), re.DOTALL), refused.output
 
 
-def test_the_unit_is_unprivileged_and_bounded(first_run, node: Node) -> None:
+def test_the_unit_is_unprivileged_and_bounded(first_run: Outcome, node: Node) -> None:
     state = node.show("User", "LimitMEMLOCK", "NoNewPrivileges", "ProtectSystem")
     assert state == {"User": "sglang", "LimitMEMLOCK": "infinity", "NoNewPrivileges": "yes", "ProtectSystem": "strict"}
     assert UNIT in node.run("systemctl list-unit-files --state=enabled --no-legend 'sglang-*'")

@@ -51,6 +51,12 @@ def test_the_environment_reaches_the_process_unchanged(host: Host) -> None:
     assert 'GREETING=100 % of "$HOME"' in environment
 
 
+def test_the_environment_is_for_root_and_the_service_only(host: Host) -> None:
+    file = host.file("/etc/sglang/solo.env")
+    assert (file.user, file.mode) == ("root", 0o600)
+    assert "GREETING" not in host.check_output(f"systemctl show {UNIT}")
+
+
 def test_the_ledger_records_the_invocation_that_runs(host: Host) -> None:
     ledger = json.loads(host.file(f"{STATE}/ledger.json").content_string)
     assert ledger["invocation_id"] == host.check_output(f"systemctl show -p InvocationID --value {UNIT}")

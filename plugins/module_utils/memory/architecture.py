@@ -187,6 +187,12 @@ def attention_from_config(config: Mapping[str, Any]) -> Attention:
         head_dim = _whole(text, "head_dim", name)
     else:
         head_dim = _whole(text, "hidden_size", name) // heads
+        if not head_dim:
+            raise Refusal(
+                "model_config_malformed",
+                f"hidden_size {text.get('hidden_size')} is below num_attention_heads {heads}.",
+                "Expected at least one element a head; check config.json.",
+            )
     v_head_dim = _whole(text, "v_head_dim", name) if text.get("v_head_dim") is not None else head_dim
     return Attention(
         family=attention_family(heads, kv_heads),
@@ -256,10 +262,22 @@ def model_facts(model: Mapping[str, Any]) -> ModelFacts:
         dtype=str(model.get("dtype") or "bfloat16"),
         quantization=model.get("quantization"),
         kv_cache_quantized=bool(model.get("kv_cache_quantized", False)),
-        weights_bytes=int(total) if total is not None else None,
+        weights_bytes=_weights_bytes(total),
         max_position_embeddings=model.get("max_position_embeddings"),
         path=str(path) if path else None,
     )
+
+
+def _weights_bytes(total: Any) -> int | None:
+    if total is None:
+        return None
+    # An inventory's template may give the number as text.
+    text = str(total)
+    if isinstance(total, bool) or not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise Refusal(
+            "value_malformed", f"model.weights.total_bytes is {total!r}.", "Expected a whole number of bytes above 0."
+        )
+    return int(text)
 
 
 def kv_element_bytes(facts: ModelFacts, kv_cache_dtype: str, dtype: str) -> int:

@@ -104,8 +104,8 @@ def parse_header(header: bytes) -> Shard:
         entries = json.loads(header.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError):
         raise HeaderError("its header is not JSON") from None
-    if not isinstance(entries, dict):
-        raise HeaderError("its header is not a JSON object")
+    if not isinstance(entries, dict) or not is_text(entries):
+        raise HeaderError("its header is not a JSON object of valid text")
     tensors = []
     spans = []
     for name, entry in entries.items():
@@ -120,6 +120,15 @@ def parse_header(header: bytes) -> Shard:
             raise HeaderError(f"its tensor {name} begins at {start}, expected {position}")
         position = end
     return Shard(tuple(tensors), PREFIX_BYTES + len(header) + position)
+
+
+def is_text(value: object) -> bool:
+    """Whether JSON holds only characters: an escape such as C(\\ud800) alone is none, and no answer could carry it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 def _whole(value: object) -> bool:

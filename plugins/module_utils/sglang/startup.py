@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, MIB, format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, MIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines import (
     SOLE_RANK,
@@ -55,16 +55,6 @@ COMPLETE = 0.999
 # Without a line that says so, a rank counts as pinning once this much of its pools (and 64 MiB) is there.
 INFERRED_SHARE = 0.05
 INFERRED_BYTES = 64 * MIB
-
-WORDS = {
-    "boot": "starting",
-    "load": "loading weights",
-    "device_pool": "allocating the device pool",
-    "capture": "capturing graphs",
-    "host_pool": "pinning",
-    "warm_up": "warming up",
-    "ready": "ready",
-}
 
 
 @dataclass(frozen=True)
@@ -199,7 +189,7 @@ def advance(state: StartupState, seen: Observation) -> StartupState:
         ),
         tail=(state.tail + seen.tail)[-200:],
     )
-    if state.stage == "boot" and seen.started_at is not None and not _span(state, "boot", None) and not foreign:
+    if state.stage == "boot" and seen.started_at is not None and not span_of(state, "boot", None) and not foreign:
         state = _with_span(state, Span("boot", None, seen.started_at))
     if not foreign:
         state = _with_readings(state, seen.ranks)
@@ -313,7 +303,7 @@ def _before(one: float | None, other: float | None) -> bool:
     return one is not None and other is not None and one < other
 
 
-def _all_there(state: StartupState) -> bool:
+def all_pinned(state: StartupState) -> bool:
     pinned, planned = pinned_bytes(state), planned_bytes(state)
     return bool(planned) and pinned is not None and pinned >= COMPLETE * (planned or 0)
 
@@ -321,7 +311,7 @@ def _all_there(state: StartupState) -> bool:
 # Lines
 
 
-def _span(state: StartupState, stage: str, rank: str | None) -> Span | None:
+def span_of(state: StartupState, stage: str, rank: str | None) -> Span | None:
     return next((one for one in state.spans if one.stage == stage and one.rank == rank), None)
 
 
@@ -335,12 +325,12 @@ def _opened(state: StartupState, stage: str, rank: str | None, when: float | Non
     for span in state.spans:
         if span.rank == rank and span.stage != stage and span.ended is None:
             state = _with_span(state, replace(span, ended=when))
-    existing = _span(state, stage, rank)
+    existing = span_of(state, stage, rank)
     return _with_span(state, replace(existing, ended=None) if existing else Span(stage, rank, when))
 
 
 def _closed(state: StartupState, stage: str, rank: str | None, when: float | None) -> StartupState:
-    existing = _span(state, stage, rank)
+    existing = span_of(state, stage, rank)
     return _with_span(state, replace(existing, ended=when)) if existing else state
 
 
@@ -354,7 +344,7 @@ def _with_event(state: StartupState, event: LogEvent) -> StartupState:
         return replace(state, ready_at=event.timestamp if event.timestamp is not None else state.now)
     if event.stage == "warm_up":
         # Said by the main process when every rank has reported, so every rank has left its stages.
-        if _span(state, "warm_up", None) is None:
+        if span_of(state, "warm_up", None) is None:
             state = _all_closed(state, event.timestamp)
             state = _with_span(state, Span("warm_up", None, event.timestamp))
         ranks = tuple(replace(rank, stage="warm_up", stage_ended=False) for rank in state.ranks)
@@ -406,7 +396,7 @@ def _with_rank_event(state: StartupState, event: LogEvent, label: str, stage: st
 
 
 def _with_bytes(state: StartupState, stage: str, rank: str | None, size: int | None) -> StartupState:
-    span = _span(state, stage, rank)
+    span = span_of(state, stage, rank)
     if span is None or size is None:
         return state
     return _with_span(state, replace(span, bytes=(span.bytes or 0) + size))
@@ -446,7 +436,7 @@ def _with_samples(state: StartupState, seen: Observation) -> StartupState:
 
 def quiet_limit_seconds(state: StartupState) -> float:
     """How long nothing may happen in the present stage."""
-    stage = "registering" if state.stage == "host_pool" and _all_there(state) else state.stage
+    stage = "registering" if state.stage == "host_pool" and all_pinned(state) else state.stage
     return max(state.expected.stall_seconds, QUIET_SECONDS.get(stage, 0.0))
 
 
@@ -506,137 +496,10 @@ def _with_verdict(state: StartupState, seen: Observation, foreign: bool) -> Star
 def wants_probe(state: StartupState) -> bool:
     """Whether it is worth asking the server itself: not before it could answer, and always when no line is known."""
     silent = not any(span.stage not in ("boot",) for span in state.spans)
-    return state.stage == "warm_up" or silent or _all_there(state)
+    return state.stage == "warm_up" or silent or all_pinned(state)
 
 
-# What a person or a ledger gets
-
-
-def rate_bytes_per_second(state: StartupState) -> float | None:
-    """Over the last C(RATE_WINDOW_SECONDS); None until two looks differ."""
-    if len(state.samples) < 2:
-        return None
-    (first_at, first), (last_at, last) = state.samples[0], state.samples[-1]
-    if last_at <= first_at or last <= first:
-        return None
-    return (last - first) / (last_at - first_at)
-
-
-def eta_seconds(state: StartupState) -> float | None:
-    rate, pinned, planned = rate_bytes_per_second(state), pinned_bytes(state), planned_bytes(state)
-    if not rate or pinned is None or planned is None:
-        return None
-    return max(0.0, (planned - pinned) / rate)
-
-
-def _gb(size: int | None) -> str:
-    return "?" if size is None else f"{size / GB:.2f}"
-
-
-def live_line(state: StartupState) -> str:
-    """What goes on now, in one line; sizes in GB (1e9)."""
-    if state.stage != "host_pool":
-        words = WORDS[state.stage]
-        loading = [rank.rank for rank in state.ranks if rank.stage == state.stage]
-        if state.stage in ("load", "device_pool", "capture") and 0 < len(loading) < len(state.ranks):
-            words += f" ({', '.join(loading)})"
-        return words
-    pinned, planned = pinned_bytes(state), planned_bytes(state)
-    if _all_there(state):
-        return f"pinned {_gb(pinned)} GB, registering it"
-    line = f"pinning {_gb(pinned)} of {_gb(planned)} GB"
-    ranks = [rank for rank in state.ranks if rank.pinned_bytes is not None]
-    if len(ranks) > 4:
-        slowest = min(ranks, key=lambda rank: rank.pinned_bytes or 0)
-        line += f" (slowest {slowest.rank} {_gb(slowest.pinned_bytes)}/{_gb(target_bytes(state, slowest))})"
-    elif len(ranks) > 1:
-        each = (f"{rank.rank} {_gb(rank.pinned_bytes)}/{_gb(target_bytes(state, rank))}" for rank in ranks)
-        line += f" ({', '.join(each)})"
-    rate, eta = rate_bytes_per_second(state), eta_seconds(state)
-    if rate is not None and eta is not None:
-        line += f" {rate / GB:.2f} GB/s ETA {format_seconds(round(eta)).replace('.0 s', ' s')}"
-    return line
-
-
-class LiveLines:
-    """Which of the live lines to show: every change of stage, progress in steps, and a sign of life.
-
-    The only thing here that remembers; it keeps a wait of an hour from printing a thousand lines.
-    """
-
-    EVERY_SECONDS = 3.0
-    AT_LEAST_EVERY_SECONDS = 30.0
-    STEP = 0.05
-
-    def __init__(self) -> None:
-        self._shown: tuple[str, float, float] | None = None
-        self._text: str | None = None
-
-    def due(self, state: StartupState) -> str | None:
-        """The line to show now, None if there is nothing to say."""
-        share = (pinned_bytes(state) or 0) / (planned_bytes(state) or 1)
-        text = live_line(state)
-        repeated = text
-        if state.verdict is not None:
-            repeated = text = f"{state.verdict} after {format_seconds(state.elapsed_seconds)}"
-        elif self._shown is not None:
-            stage, at, shown = self._shown
-            since = state.now - at
-            moved = since >= self.EVERY_SECONDS and share - shown >= self.STEP
-            if stage == state.stage and not moved and since < self.AT_LEAST_EVERY_SECONDS:
-                return None
-            if text == self._text and since < self.AT_LEAST_EVERY_SECONDS:
-                return None
-            if text == self._text:
-                repeated = f"{text}, {format_seconds(state.elapsed_seconds)} so far"
-        self._shown, self._text = (state.stage, state.now, share), text
-        return repeated
-
-
-def timeline(state: StartupState) -> list[dict[str, Any]]:
-    """Every stage that was seen: from when its first rank entered it to when its last rank left it."""
-    rows: list[dict[str, Any]] = []
-    for stage in STAGES[:-1]:
-        spans = [span for span in state.spans if span.stage == stage]
-        began = [span.began for span in spans if span.began is not None]
-        ended = [span.ended for span in spans if span.ended is not None]
-        if not spans:
-            continue
-        sizes = [span.bytes for span in spans if span.bytes is not None]
-        complete = bool(began) and len(ended) == len(spans)
-        row: dict[str, Any] = {
-            "stage": stage,
-            "seconds": round(max(ended) - min(began), 3) if complete else None,
-            "bytes": sum(sizes) if sizes else None,
-            "started_at": min(began) if began else None,
-        }
-        if stage == "host_pool":
-            row["bytes"] = pinned_bytes(state)
-        rows.append(row)
-    return rows
-
-
-def ranks_as_dicts(state: StartupState) -> list[dict[str, Any]]:
-    """Ranks with what they hold and were to hold."""
-    rows = []
-    for rank in state.ranks:
-        span = _span(state, "host_pool", rank.rank)
-        pin_seconds = None
-        if span is not None and span.began is not None and span.ended is not None:
-            pin_seconds = round(span.ended - span.began, 3)
-        rows.append(
-            {
-                "rank": rank.rank,
-                "pid": rank.pid,
-                "alive": rank.alive,
-                "exit_code": rank.exit_code,
-                "stage": "ready" if state.verdict == "ready" else rank.stage,
-                "pinned_bytes": rank.pinned_bytes,
-                "planned_bytes": target_bytes(state, rank),
-                "pin_seconds": pin_seconds,
-            }
-        )
-    return rows
+# What is expected
 
 
 def expectation_from_plan(

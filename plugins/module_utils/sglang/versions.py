@@ -223,18 +223,25 @@ _FLAG_LIFETIMES: tuple[tuple[str, str | None, str | None, str | None], ...] = (
     ("gated-launch-port", "0.5.19", None, None),
 )
 
+_GIB_IN_MIB = 1024
+
+
+def _classes(below_35_gib: tuple[int, int, int]) -> tuple[tuple[float, int, int, int], ...]:
+    """The classes of cards; in the releases that were read, only that from 20 to 35 GiB differs."""
+    return (
+        (20 * _GIB_IN_MIB, 2048, 8, 8),
+        (35 * _GIB_IN_MIB, *below_35_gib),
+        (60 * _GIB_IN_MIB, 4096, 32, 160),
+        (160 * _GIB_IN_MIB, 8192, 256, 512),
+        (float("inf"), 16384, 512, 512),
+    )
+
+
 # server_args.py _handle_gpu_memory_settings of 0.5.9; arg_groups/memory_hook.py of 0.5.23. Releases between them
 # were not read for this, so there the fraction has to be given or observed.
-_GIB_IN_MIB = 1024
 FRACTION_DEFAULTS: dict[str, FractionDefaults] = {
     "0.5.9": FractionDefaults(
-        classes=(
-            (20 * _GIB_IN_MIB, 2048, 8, 8),
-            (35 * _GIB_IN_MIB, 2048, 24, 80),
-            (60 * _GIB_IN_MIB, 4096, 32, 160),
-            (160 * _GIB_IN_MIB, 8192, 256, 512),
-            (float("inf"), 16384, 512, 512),
-        ),
+        classes=_classes(below_35_gib=(2048, 24, 80)),
         without_gpu=0.88,
         # Piecewise prefill graphs are opt-in there and not planned by this collection.
         prefill_graph_mib_per_size=0,
@@ -242,13 +249,7 @@ FRACTION_DEFAULTS: dict[str, FractionDefaults] = {
         speculative_mib={"STANDALONE": 6 * _GIB_IN_MIB, "NGRAM": 0, "*": 2 * _GIB_IN_MIB},
     ),
     "0.5.23": FractionDefaults(
-        classes=(
-            (20 * _GIB_IN_MIB, 2048, 8, 8),
-            (35 * _GIB_IN_MIB, 4096, 48, 160),
-            (60 * _GIB_IN_MIB, 4096, 32, 160),
-            (160 * _GIB_IN_MIB, 8192, 256, 512),
-            (float("inf"), 16384, 512, 512),
-        ),
+        classes=_classes(below_35_gib=(4096, 48, 160)),
         without_gpu=0.95,
         prefill_graph_mib_per_size=8,
         prefill_graph_mib_mla=1536,

@@ -88,7 +88,7 @@ def test_a_kernel_that_cannot_populate_is_written_to_instead(clock: Clock) -> No
 
 def allocator() -> ModuleType:
     module = ModuleType("sglang.srt.mem_cache.storage.mmap.mmap_allocator")
-    module._mmap_prefaulted = lambda fileno, alloc_bytes, flags: "SGLang's own"  # type: ignore[attr-defined]
+    module.__dict__["_mmap_prefaulted"] = lambda fileno, alloc_bytes, flags: "SGLang's own"
     return module
 
 

@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import R
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     FAILED,
+    GUARD,
     KILLED,
     MIB,
     PIN,
@@ -42,7 +43,6 @@ PLAN = {
     "host": {"ranks": 2, "bytes_per_rank": POOL, "meter": "shmem", "largest_ratio": 3.5},
     "unit": {"timeout_start_seconds": 300},
 }
-GUARD = "ValueError: Not enough host memory available. Requesting 8.00 GB but only have 1.50 GB free. Please"
 
 
 def answer(

@@ -31,15 +31,23 @@ with patch_module_args(json.loads(sys.argv[1])):
     gpu_topology_info.main()
 """
 
-needs_compiler = pytest.mark.skipif(machine_tree.compiler() is None, reason="no C compiler to build the NVML stand-in")
-needs_binding = pytest.mark.skipif(importlib.util.find_spec("pynvml") is None, reason="nvidia-ml-py is not installed")
+
+@pytest.fixture(name="compiler", scope="session")
+def _compiler() -> str:
+    """What the NVML stand-in is built with; nvidia-ml-py, which speaks to it, has to be there as well."""
+    if importlib.util.find_spec("pynvml") is None:
+        pytest.fail("nvidia-ml-py is not installed: install tests/unit/requirements.txt (make setup does).")
+    found = machine_tree.compiler()
+    if found is None:
+        pytest.fail("No C compiler to build the NVML stand-in: install gcc and libc6-dev (make setup does).")
+    return found
 
 
 @pytest.fixture(name="library", scope="session")
-def _library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _library(tmp_path_factory: pytest.TempPathFactory, compiler: str) -> Path:
     """The stand-in, compiled once; which machine it speaks of is told through the environment."""
     dest = tmp_path_factory.mktemp("standin")
-    machine_tree.build_library(dest, machine_tree.compiler() or "cc")
+    machine_tree.build_library(dest, compiler)
     return dest / machine_tree.LIBRARY
 
 
@@ -170,8 +178,6 @@ def test_this_machine_can_be_surveyed(capsys: pytest.CaptureFixture[str]) -> Non
 # With the real nvidia-ml-py on the stand-in ---------------------------------------------------------------------------
 
 
-@needs_compiler
-@needs_binding
 def test_the_founding_box_through_nvml(tmp_path: Path, library: Path) -> None:
     result = run_apart(tmp_path, build("founding", tmp_path / "machine"), library)
     assert result["driver"] == {
@@ -195,8 +201,6 @@ def test_the_founding_box_through_nvml(tmp_path: Path, library: Path) -> None:
     assert codes(result) == ["cpus_offline"]
 
 
-@needs_compiler
-@needs_binding
 @pytest.mark.parametrize(
     ("name", "level", "nodes", "links", "fabric"),
     [
@@ -215,8 +219,6 @@ def test_nvlink_machines(
     assert result["problems"] == []
 
 
-@needs_compiler
-@needs_binding
 def test_a_guest_through_nvml(tmp_path: Path, library: Path) -> None:
     result = run_apart(tmp_path, build("kvm-guest", tmp_path / "machine"), library)
     assert values(result, "numa_node") == [None, None]
@@ -225,8 +227,6 @@ def test_a_guest_through_nvml(tmp_path: Path, library: Path) -> None:
     assert codes(result) == ["nvml_not_supported", "gpu_persistence_off"]
 
 
-@needs_compiler
-@needs_binding
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -243,8 +243,6 @@ def test_nvml_that_does_not_start(tmp_path: Path, library: Path, error: str, cod
     assert values(result, "memory_source") == ["catalogue"] * 8
 
 
-@needs_compiler
-@needs_binding
 @pytest.mark.parametrize(
     ("faults", "key", "expected", "code"),
     [
@@ -273,8 +271,6 @@ def test_one_call_that_fails_is_null_and_a_problem(
         )
 
 
-@needs_compiler
-@needs_binding
 def test_a_gpu_that_is_lost_in_the_middle(tmp_path: Path, library: Path) -> None:
     """From its second question about peers on GPU 2 no longer answers: what it told before is kept."""
     faults = "DeviceGetP2PStatus = GPU_IS_LOST gpu=2 from=2"
@@ -286,8 +282,6 @@ def test_a_gpu_that_is_lost_in_the_middle(tmp_path: Path, library: Path) -> None
     assert lost == ["GPU 2: GPU is lost (first said by nvmlDeviceGetP2PStatus)."]
 
 
-@needs_compiler
-@needs_binding
 def test_a_gpu_that_fell_off_the_driver_is_named_by_its_address(tmp_path: Path, library: Path) -> None:
     root = build("kvm-guest", tmp_path / "machine")
     file = root / "machine.nvml"
@@ -299,8 +293,6 @@ def test_a_gpu_that_fell_off_the_driver_is_named_by_its_address(tmp_path: Path, 
     assert message == "0000:02:00.0 (10de:26b9, kernel driver nvidia) is not among NVML's GPUs."
 
 
-@needs_compiler
-@needs_binding
 def test_processes_and_broken_links_are_seen(tmp_path: Path, library: Path) -> None:
     root = build("hgx-h100-snc4", tmp_path / "machine")
     with (root / "machine.nvml").open("a", encoding="utf-8") as file:
@@ -317,19 +309,15 @@ def test_processes_and_broken_links_are_seen(tmp_path: Path, library: Path) -> N
     assert codes(result) == ["gpu_busy", "nvlink_down", "fabric_not_ready"]
 
 
-@needs_compiler
-@needs_binding
 def test_a_machine_without_a_machine_file_has_no_driver(tmp_path: Path, library: Path) -> None:
     root = build("founding", tmp_path / "machine")
     (root / "machine.nvml").unlink()
     assert codes(run_apart(tmp_path, root, library))[0] == "nvml_driver_not_loaded"
 
 
-@needs_compiler
-@needs_binding
-def test_a_library_in_the_tree_finds_its_machine_by_itself(tmp_path: Path) -> None:
+def test_a_library_in_the_tree_finds_its_machine_by_itself(tmp_path: Path, compiler: str) -> None:
     root = build("kvm-guest", tmp_path / "machine")
-    machine_tree.build_library(root, machine_tree.compiler() or "cc")
+    machine_tree.build_library(root, compiler)
     script = "import pynvml; pynvml.nvmlInit(); print(pynvml.nvmlDeviceGetCount())"
     environment = {key: value for key, value in os.environ.items() if key != "GPUFLEET_NVML_MACHINE"}
     done = subprocess.run(
@@ -342,8 +330,6 @@ def test_a_library_in_the_tree_finds_its_machine_by_itself(tmp_path: Path) -> No
     assert (done.stdout.strip(), done.stderr) == ("2", "")
 
 
-@needs_compiler
-@needs_binding
 def test_the_stand_in_follows_its_file_while_it_is_loaded(tmp_path: Path, library: Path) -> None:
     file = tmp_path / "machine.nvml"
     script = (

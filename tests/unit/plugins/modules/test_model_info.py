@@ -218,3 +218,25 @@ def test_links_into_a_hub_cache_are_followed(folder: Path, capsys: pytest.Captur
     (folder / "config.json").symlink_to(blobs / "config")
     assert run(capsys, folder)["model"]["architecture"] == "LlamaForCausalLM"
     assert str(blobs) in run(capsys, folder, readable_by="no-such-user")["failure"]["evidence"]["paths"]
+
+
+def test_text_that_no_answer_could_carry_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "config.json").write_text('{"architectures": ["\\ud800"], "model_type": "x"}', encoding="utf-8")
+    result = run(capsys, folder)
+    assert result["failure"]["code"] == "model_file_malformed"
+    assert "config.json" in result["msg"]
+
+
+def test_a_link_that_leads_nowhere_is_named_with_its_target(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tokenizer.json").symlink_to("/nope/tokenizer.json")
+    result = run(capsys, folder, readable_by="root")
+    assert result["failure"]["code"] == "model_link_dangling"
+    assert "tokenizer.json is a link to /nope/tokenizer.json" in result["msg"]
+
+
+def test_heads_without_an_element_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {key: value for key, value in CONFIG.items() if key != "head_dim"}
+    (folder / "config.json").write_text(json.dumps({**config, "hidden_size": 3}), encoding="utf-8")
+    result = run(capsys, folder)
+    assert result["model"]["attention"] is None
+    assert "hidden_size 3 is below num_attention_heads 4" in result["model"]["problems"][0]["message"]

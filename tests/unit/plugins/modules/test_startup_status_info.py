@@ -48,6 +48,7 @@ class FakeNode:
         self.journal_code = 0
         self.at = 0.0
         self.on_sleep: Callable[[], None] = lambda: None
+        self.run: Callable[[list[str]], tuple[int, str, str]] = self._systemctl
         self.write("proc/meminfo", "MemTotal:       20470312 kB\nMemAvailable:   18500000 kB\n")
         self.write(f"sys/fs/cgroup{GROUP}/cgroup.procs", "100\n")
 
@@ -90,7 +91,7 @@ class FakeNode:
             }
             self.journal.append(json.dumps(fields))
 
-    def _run(self, command: list[str]) -> tuple[int, str, str]:
+    def _systemctl(self, command: list[str]) -> tuple[int, str, str]:
         assert command[0] == "systemctl"
         return 0, self.shows[0] if len(self.shows) == 1 else self.shows.pop(0), ""
 
@@ -114,7 +115,7 @@ class FakeNode:
 
     def look(self, **params: Any) -> dict[str, Any]:
         node = Node(
-            run=self._run,
+            run=self.run,
             stream=self._stream,
             probe=lambda url: url == "http://127.0.0.1:30000",
             root=self.root,
@@ -342,7 +343,7 @@ def test_wait_is_bounded(node: FakeNode, seconds: float) -> None:
 
 
 def test_node_without_systemd(node: FakeNode) -> None:
-    node._run = lambda command: (1, "", "System has not been booted with systemd")  # type: ignore[method-assign]
+    node.run = lambda command: (1, "", "System has not been booted with systemd")
     with pytest.raises(Refusal, match="has not been booted with systemd"):
         node.look()
 

@@ -154,3 +154,17 @@ def test_index_against_the_files_that_are_there() -> None:
 def test_indexes_that_lead_elsewhere_are_refused(index: Any) -> None:
     with pytest.raises(HeaderError):
         index_files(index)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'{"w": {"dtype": "\\ud800", "shape": [1], "data_offsets": [0, 2]}}',
+        b'{"\\udfff": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}',
+        b'{"w": {"dtype": "BF16", "shape": [' + b",".join([b"9" * 60] * 200) + b'], "data_offsets": [0, 2]}}',
+    ],
+    ids=["dtype is no text", "name is no text", "endless shape"],
+)
+def test_hostile_header_is_an_error_and_no_crash(header: bytes) -> None:
+    with pytest.raises(HeaderError):
+        parse_header(header)

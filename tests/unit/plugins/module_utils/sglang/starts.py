@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import Uni
 VERSION = "0.5.23"
 MIB = 1 << 20
 POOL = 409_600_256
+HALF = POOL // 2
 INVOCATION = "5f1c0a6a4d9e4a6f8f0d3e1b2c7a9d10"
 
 RUNNING = UnitStatus(
@@ -82,6 +83,23 @@ PINNED = tuple(
 WARM_UP = ("] INFO:     Started server process [11280]",)
 READY = ("] The server is fired up and ready to roll!",)
 UNTIL_PINNING = (*BOOT, *LOAD, *POOLS, *CAPACITY)
+GUARD = (
+    "ValueError: Not enough host memory available. Requesting 8.00 GB but only have 1.50 GB free. Please reduce the "
+    "size of the hierarchical cache."
+)
+# 8192 tokens of 2048 bytes on the device of each of two ranks.
+PLAN: dict[str, Any] = {
+    "sglang_version": "0.5.23",
+    "device": {"max_total_num_tokens": 8192, "bytes_per_token": 2048, "page_size": 1},
+    "host": {
+        "ranks": 2,
+        "bytes_per_rank": 8_000_000_000,
+        "sizing": "ratio",
+        "guard": {"variant": "D"},
+        "largest_ratio": 90.0,
+    },
+    "arguments": {"port": 30000},
+}
 
 
 def events(
@@ -149,3 +167,8 @@ def pinning(at: float = 3.0) -> StartupState:
         seen(2.0, (*LOAD, *POOLS, *CAPACITY), ranks=both(MIB, MIB)),
         seen(at, PIN, ranks=both(MIB, MIB)),
     )
+
+
+def died(*lines: str, unit: Any = KILLED, state: StartupState | None = None, **others: Any) -> StartupState:
+    found = raw_events(lines, 10.0)
+    return after(state or pinning(), seen(10.0, events=found, unit=unit, **others), seen(12.0, unit=unit))

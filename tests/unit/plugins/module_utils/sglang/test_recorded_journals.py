@@ -25,8 +25,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup imp
     StartupState,
     advance,
     initial,
-    timeline,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_view import timeline
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus, parse_show
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import RUNNING
 

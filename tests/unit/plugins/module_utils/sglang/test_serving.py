@@ -4,54 +4,15 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serving import (
-    Answer,
-    CanaryLimits,
-    Proof,
-    Wanted,
-    canary_length,
-    parse_metrics,
-    plan_churn,
-    prove,
-    read_generation,
-    unique_prompt,
-    values,
-    would_check,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.asking import Answer, Proof
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serving import Wanted, would_check
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.fake_server import FakeServer
-
-WANTED = Wanted("rehearsal-llama", 4096, 16_385)
-
-
-class Clock:
-    """Moves by sleeping, and a little with every request."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self.slept = 0.0
-
-    def __call__(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-        self.slept += seconds
-
-
-def proved(server: FakeServer, wanted: Wanted = WANTED, cost: float = 0.1) -> Proof:
-    clock = Clock()
-
-    def ask(method: str, path: str, body: Any) -> Answer:
-        clock.at += cost
-        return server.ask(method, path, body)
-
-    return prove(ask, wanted, clock, clock.sleep, seed="a")
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.proofs import WANTED, proved
 
 
 def names(proof: Proof) -> dict[str, bool | None]:
@@ -76,17 +37,6 @@ def test_server_that_serves_what_was_planned() -> None:
         "sglang:max_total_num_tokens": [4096.0, 4096.0],
         "sglang:hicache_host_total_tokens": [16_385.0],
     }
-
-
-def test_canary_goes_cold_warm_churn_hit() -> None:
-    canary = proved(FakeServer()).canary
-    assert canary is not None
-    assert canary["cold"] == {"cached_tokens": 0}
-    assert canary["warm"] == {"cached_tokens": 511, "device": 511, "host": 0}
-    # A pool of 4096 less the canary, plus one prompt of a quarter of the pool.
-    assert canary["churn"] == {"requests": 5, "tokens": 5120}
-    assert canary["hit"] == {"cached_tokens": 511, "device": 0, "host": 511}
-    assert canary["same_text"] is True and canary["same_text_as_cold"] is True
 
 
 @pytest.mark.parametrize(
@@ -165,82 +115,6 @@ def test_canary_needs_the_size_of_the_device_pool() -> None:
 
     check = proved(Silent(), Wanted("rehearsal-llama")).failed
     assert check is not None and check.name == "canary"
-
-
-def test_canary_runs_out_of_time() -> None:
-    check = proved(FakeServer(), replace(WANTED, timeout_seconds=12.0), cost=1.5).failed
-    assert check is not None
-    assert (check.name, check.found) == ("canary_churn", "there was no time left")
-
-
-def test_churn_stays_within_its_limits() -> None:
-    few = replace(WANTED, limits=CanaryLimits(churn_max_requests=2))
-    proof = proved(FakeServer(), few)
-    assert proof.canary is not None and proof.canary["churn"]["requests"] == 2
-    check = proof.failed
-    assert check is not None and check.problem is not None
-    assert "raise the limits of the churn" in check.problem
-
-
-def test_second_round_follows_if_the_first_did_not_do() -> None:
-    # More room than the server says, as with a pool that was grown after it was announced.
-    class Roomy(FakeServer):
-        def _metrics(self) -> Answer:
-            answer = super()._metrics()
-            return Answer(answer.status, answer.body.replace(str(self.device_tokens), "4096"))
-
-    proof = proved(Roomy(device_tokens=7000))
-    assert proof.failed is None
-    assert proof.canary is not None and proof.canary["churn"]["tokens"] > 5120
-
-
-@pytest.mark.parametrize(
-    ("capacity", "context", "asked", "length"),
-    [(400_000, 8192, 512, 512), (1024, 8192, 512, 256), (400_000, 128, 512, 112), (400_000, None, 512, 512)],
-)
-def test_canary_is_small_beside_the_pool(capacity: int, context: int | None, asked: int, length: int) -> None:
-    assert canary_length(capacity, context, asked) == length
-
-
-@pytest.mark.parametrize(
-    ("capacity", "context", "prompt", "first"),
-    [
-        (159_277, 262_144, 4096, 159_277 - 512 + 4096),
-        (8192, 8192, 2048, 8192 - 512 + 2048),
-        (8192, 1024, 1008, 8192 - 512 + 1008),
-    ],
-)
-def test_churn_fills_the_pool_once(capacity: int, context: int, prompt: int, first: int) -> None:
-    plan = plan_churn(capacity, 512, context, CanaryLimits())
-    assert (plan.prompt_tokens, plan.first_tokens, plan.max_tokens) == (prompt, first, 3 * capacity)
-
-
-def test_prompts_differ() -> None:
-    dice = random.Random("a")
-    prompts = {tuple(unique_prompt(dice, 8)) for _unused in range(1000)}
-    assert len(prompts) == 1000
-
-
-def test_metrics_text() -> None:
-    text = (
-        "# TYPE sglang:x gauge\n"
-        'sglang:x{model="a \\"b\\" }",tp_rank="0"} 8192.0\n'
-        "sglang:x 1e3 1795971202000\n"
-        'sglang:x{tp_rank="1"} NaN\n'
-        "broken line here now\n"
-        'sglang:y_bucket{le="+Inf"} +Inf\n'
-    )
-    samples = parse_metrics(text)
-    assert [sample.name for sample in samples] == ["sglang:x", "sglang:x", "sglang:x", "sglang:y_bucket"]
-    assert dict(samples[0].labels) == {"model": 'a \\"b\\" }', "tp_rank": "0"}
-    assert values(samples, "sglang:x", tp_rank="0") == [8192.0]
-    assert values(samples, "sglang:x")[1] == 1000.0
-    assert values(samples, "sglang:z") == []
-
-
-@pytest.mark.parametrize("answer", [Answer(500, "{}"), Answer(200, "no json"), Answer(200, "[]"), Answer(0, "")])
-def test_answer_that_is_no_generation(answer: Answer) -> None:
-    assert read_generation(answer) is None
 
 
 def test_check_mode_names_what_would_be_checked() -> None:

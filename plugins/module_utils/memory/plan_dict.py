@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A plan in its documented, JSON-safe form."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import Plan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Machine
+
+MEMLOCK = "infinity"
+
+
+def plan_as_dict(result: Plan) -> dict[str, Any]:
+    """The documented form of a plan (RETURN of memory_plan)."""
+    device, host = result.device, result.host
+    usable = None if host.available_bytes is None else host.available_bytes - host.held_by_device_bytes
+    raised = None
+    if device.raised is not None:
+        raised = {**asdict(device.raised), "largest_ratio": result.raised_largest_ratio}
+    guard = None
+    if host.guard is not None:
+        guard = {
+            "variant": host.guard.variant,
+            "verdict": host.guard.verdict(usable),
+            "required_bytes": host.guard.required_bytes,
+            "best_order_bytes": host.guard.best_order_bytes,
+            "worst_order_bytes": host.guard.worst_order_bytes,
+        }
+    return {
+        "sglang_version": str(result.version.version),
+        "model": {"name": result.model_name, "family": result.family},
+        "machine": _machine_as_dict(result.machine),
+        "device": {
+            "device": device.device,
+            "weights_bytes": device.weights_bytes,
+            "reserved_bytes": device.reserved_bytes,
+            "available_before_load_bytes": device.available_before_load_bytes,
+            "kv_pool_bytes": device.kv_pool_bytes,
+            "bytes_per_token": device.bytes_per_token,
+            "page_size": device.page_size,
+            "max_total_num_tokens": device.max_total_num_tokens,
+            "mem_fraction_static": device.mem_fraction_static,
+            "mem_fraction_source": device.fraction_source,
+            "headroom_bytes": device.headroom_bytes,
+            "raise": raised,
+        },
+        "host": {
+            "enabled": bool(host.pools),
+            "sizing": host.sizing.mode,
+            "ratio": host.effective_ratio,
+            "size_gb": host.sizing.size_gb,
+            "host_memory_fraction": host.sizing.fraction,
+            "pools": [
+                {
+                    "kind": pool.kind,
+                    "tokens": pool.tokens,
+                    "bytes_per_token": pool.bytes_per_token,
+                    "bytes_per_rank": pool.bytes_per_rank,
+                }
+                for pool in host.pools
+            ],
+            "tokens": host.tokens,
+            "ranks": host.ranks,
+            "bytes_per_rank": host.bytes_per_rank,
+            "bytes_total": host.bytes_total,
+            "unique_bytes": host.unique_bytes,
+            "duplication_factor": round(host.ranks / host.copies, 3),
+            "numa": [
+                {
+                    "node": share.node,
+                    "ranks": list(share.ranks),
+                    "pinned_bytes": share.pinned_bytes,
+                    "available_bytes": share.available_bytes,
+                    "left_bytes": share.left_bytes,
+                }
+                for share in host.nodes
+            ],
+            "numa_binding": host.numa_binding,
+            "reserve_bytes": host.reserve_bytes,
+            "held_by_device_bytes": host.held_by_device_bytes,
+            "required_available_bytes": host.required_available_bytes,
+            "available_bytes": host.available_bytes,
+            "guard": guard,
+            "left_bytes": host.left_bytes,
+            "limits": [
+                {"name": limit.name, "bytes_per_rank": limit.bytes_per_rank, "explanation": limit.explanation}
+                for limit in host.limits
+            ],
+            "largest_ratio": host.largest_ratio,
+            "largest_size_gb": host.largest_size_gb,
+            "meter": host.meter,
+            "io_backend": host.io_backend,
+            "mem_layout": host.mem_layout,
+            "write_policy": host.write_policy,
+        },
+        "placement": [{"rank": seat.rank, "gpu": seat.gpu, "numa_node": seat.numa_node} for seat in result.seats],
+        "timing": {
+            "pin_seconds": result.timing.pin_seconds,
+            "start_seconds": result.timing.start_seconds,
+            "pin_bytes_per_second": result.timing.pin_bytes_per_second,
+            "source": result.timing.source,
+        },
+        "unit": {
+            "timeout_start_seconds": result.timing.timeout_start_seconds,
+            "timeout_stop_seconds": result.timing.timeout_stop_seconds,
+            "limit_memlock": MEMLOCK,
+            "success_exit_status": list(result.version.clean_stop_exit_statuses),
+            "environment": dict(result.environment),
+        },
+        "arguments": dict(result.arguments),
+        "warnings": [problem.as_dict() for problem in result.warnings],
+        "assumptions": list(result.assumptions),
+        "explanation": list(result.explanation),
+    }
+
+
+def _machine_as_dict(machine: Machine) -> dict[str, Any]:
+    boards: dict[tuple[str | None, int | None], int] = {}
+    for gpu in machine.gpus:
+        board = (gpu.name, gpu.memory_total_bytes)
+        boards[board] = boards.get(board, 0) + 1
+    return {
+        "gpus": [
+            {"name": name, "memory_total_bytes": size_bytes, "count": count}
+            for (name, size_bytes), count in boards.items()
+        ],
+        "numa_nodes": [node.id for node in machine.nodes],
+        "memory_available_bytes": machine.memory_available_bytes,
+    }

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Prometheus' text format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
+_LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class Sample:
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+
+def parse_metrics(text: str) -> list[Sample]:
+    """Samples of an exposition; lines that are none are left out."""
+    found = []
+    for line in text.splitlines():
+        match = _SAMPLE.match(line.strip())
+        if match is None:
+            continue
+        try:
+            value = float(match.group(3))
+        except ValueError:
+            continue
+        found.append(Sample(match.group(1), tuple(_LABEL.findall(match.group(2) or "")), value))
+    return found
+
+
+def values(samples: Iterable[Sample], name: str, **labels: str) -> list[float]:
+    """Values of a metric whose labels include the given ones."""
+    wanted = set(labels.items())
+    return [one.value for one in samples if one.name == name and wanted <= set(one.labels)]
