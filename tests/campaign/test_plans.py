@@ -22,7 +22,7 @@ def any_request(dice: random.Random) -> dict[str, Any]:
     ranks = dice.choice([1, 2, 4, 8])
     heads = ranks * dice.choice([2, 4, 8])
     nodes = dice.choice([1, 2, 4])
-    attention = {
+    attention: dict[str, Any] = {
         "num_layers": dice.randint(1, 96),
         "num_attention_heads": heads,
         "num_kv_heads": dice.choice([size for size in (1, 2, 4, 8, 16) if heads % size == 0]),

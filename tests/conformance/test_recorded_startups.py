@@ -36,7 +36,8 @@ _TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 
 def looks(name: str, end: UnitStatus, upto: str | None = None) -> Iterator[Observation]:
     """One look for each second of the log, as a watcher sees it, and one after its end."""
-    now, lines = 0.0, []
+    now = 0.0
+    lines: list[str] = []
     text = (LOGS / name).read_text(errors="replace")
     for line in text.splitlines():
         match = _TIME.match(line)

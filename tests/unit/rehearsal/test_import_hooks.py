@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,8 +35,11 @@ def test_after_sees_the_executed_module_once(module_name: str) -> None:
     assert seen == [module]
     assert module.told == ["executed"]
     # It keeps its own loader, which gives its source to tracebacks.
-    assert module.__loader__ is module.__spec__.loader
-    assert module.__loader__.get_source(module_name) == "told = ['executed']\n"
+    assert module.__spec__ is not None
+    loader = module.__spec__.loader
+    assert isinstance(loader, importlib.abc.InspectLoader)
+    assert module.__loader__ is loader
+    assert loader.get_source(module_name) == "told = ['executed']\n"
 
 
 def test_before_is_called_while_the_module_is_not_there(module_name: str) -> None:

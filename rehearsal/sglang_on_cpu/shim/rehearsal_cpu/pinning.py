@@ -64,4 +64,4 @@ def pace(allocator: ModuleType) -> None:
     # A release that has renamed the function must not be left unpaced in silence.
     if not callable(getattr(allocator, "_mmap_prefaulted", None)):
         raise RuntimeError(f"{allocator.__name__} has no _mmap_prefaulted; {VARIABLE} knows SGLang 0.5.23")
-    allocator._mmap_prefaulted = mmap_prefaulted
+    vars(allocator)["_mmap_prefaulted"] = mmap_prefaulted

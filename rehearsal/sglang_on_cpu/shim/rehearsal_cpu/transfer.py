@@ -21,4 +21,4 @@ def transfer_kv_direct(
 def bind(pool_module: ModuleType) -> None:
     """A host pool's module imports the name on a GPU only, and leaves it unbound elsewhere."""
     if not hasattr(pool_module, "transfer_kv_direct"):
-        pool_module.transfer_kv_direct = transfer_kv_direct
+        vars(pool_module)["transfer_kv_direct"] = transfer_kv_direct

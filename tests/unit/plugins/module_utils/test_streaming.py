@@ -13,24 +13,32 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import stream_command
 
+RunCommand = Callable[..., tuple[int, str, str]]
+
 
 @pytest.fixture
-def run_command() -> Callable[..., tuple[int, str, str]]:
+def run_command() -> RunCommand:
     with patch_module_args({}):
-        return AnsibleModule(argument_spec={}).run_command
+        command: RunCommand = AnsibleModule(argument_spec={}).run_command
+    return command
 
 
-def test_command_is_fed_line_by_line_to_its_end(run_command) -> None:
+def test_command_is_fed_line_by_line_to_its_end(run_command: RunCommand) -> None:
     lines: list[str] = []
+
+    def take(line: str) -> bool:
+        lines.append(line)
+        return True
+
     code, errors = stream_command(
         run_command,
         [sys.executable, "-c", "import sys; print('a\\nb'); print('e', file=sys.stderr); sys.exit(3)"],
-        lambda line: lines.append(line) is None,
+        take,
     )
     assert (code, errors, lines) == (3, "e\n", ["a\n", "b\n"])
 
 
-def test_command_is_ended_when_enough_was_read(run_command) -> None:
+def test_command_is_ended_when_enough_was_read(run_command: RunCommand) -> None:
     lines: list[str] = []
 
     def take(line: str) -> bool:

@@ -123,7 +123,7 @@ class FakeNode:
             wall=lambda: 1_795_962_000.0,
             sleep=self._sleep,
         )
-        defaults = {
+        defaults: dict[str, Any] = {
             "unit": UNIT,
             "invocation_id": None,
             "cursor": None,

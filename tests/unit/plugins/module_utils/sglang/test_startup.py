@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -258,7 +259,7 @@ def test_nothing_moving_is_a_stall() -> None:
 @pytest.mark.parametrize(
     "sign", [{"lines": 1}, {"ranks": both(MIB, 5 * MIB)}, {"read_bytes": 9 * MIB}, {"resident_bytes": 9 * MIB}]
 )
-def test_any_byte_and_any_line_is_a_sign_of_life(sign: dict[str, object]) -> None:
+def test_any_byte_and_any_line_is_a_sign_of_life(sign: dict[str, Any]) -> None:
     state = after(pinning(3.0), seen(30.0, **sign), seen(50.0, ranks=both(MIB, MIB)))
     assert state.verdict is None
 
