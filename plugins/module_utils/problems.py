@@ -24,6 +24,18 @@ class Problem:
         return {"code": self.code, "severity": self.severity, "message": self.message, "remedy": self.remedy}
 
 
+@dataclass(frozen=True)
+class ProblemCode:
+    """What every problem of one code has in common, for the code that states it and for the documentation."""
+
+    severity: str
+    meaning: str
+    remedy: str
+
+    def of(self, code: str, message: str) -> Problem:
+        return Problem(code=code, severity=self.severity, message=message, remedy=self.remedy)
+
+
 class Refusal(Exception):
     """Raised by the pure core when a request cannot be honoured.
 

@@ -393,15 +393,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import NvmlReading, read_nvml
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.sysfs import (
-    read_driver_version,
-    read_host,
-    read_numa_nodes,
-    read_pci_gpus,
-)
 
 NVML_SONAME = "libnvidia-ml.so.1"
 

@@ -15,15 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.sysfs import (
-    parse_cpu_list,
-    read_driver_version,
-    read_host,
-    read_numa_nodes,
-    read_pci_gpus,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_cpu_list
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TARS = sorted((DATA / "topology").glob("*/*.tar.*"))

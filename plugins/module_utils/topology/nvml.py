@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
     NvLinks,
     Pcie,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.sysfs import parse_pci_address
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_pci_address
 
 # NVML API reference, nvmlReturn_t: the errors that something follows from.
 ERRORS = {

@@ -9,17 +9,7 @@ One table for the code and for the documentation, so that no code exists without
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-
-
-@dataclass(frozen=True)
-class ProblemCode:
-    severity: str
-    meaning: str
-    remedy: str
-
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, ProblemCode
 
 CODES: dict[str, ProblemCode] = {
     "no_gpu": ProblemCode(
@@ -215,5 +205,4 @@ CODES: dict[str, ProblemCode] = {
 
 def problem(code: str, message: str) -> Problem:
     """The problem C(code) with the message of the case at hand."""
-    known = CODES[code]
-    return Problem(code=code, severity=known.severity, message=message, remedy=known.remedy)
+    return CODES[code].of(code, message)

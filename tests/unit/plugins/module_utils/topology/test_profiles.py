@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.sysfs import (
-    read_driver_version,
-    read_host,
-    read_numa_nodes,
-    read_pci_gpus,
-)
 from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
 
 MACHINES = Path(machine_tree.__file__).parent / "machines"

@@ -29,8 +29,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml impo
     NvmlGpu,
     NvmlReading,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.sysfs import PciGpu
 
 HOST = Host(memory_total_bytes=1 << 40, virtualization="none", iommu="off")
 NODES = (NumaNode(0, "0-7", True), NumaNode(1, "8-15", True))

@@ -8,8 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology import sysfs
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.cgroups import read_cgroup_limit
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import (
+    name_iommu,
+    name_virtualization,
+    parse_cpuinfo,
+    read_driver_version,
+    read_host,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes, share_available
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import (
+    format_cpu_list,
+    parse_cpu_list,
+    parse_link_speed,
+    parse_link_width,
+    parse_meminfo,
+    parse_numa_node,
+    parse_pci_address,
+)
 
 GIB = 1 << 30
 
@@ -45,12 +63,12 @@ def pci_device(root: Path, path: str, **files: str) -> None:
     ],
 )
 def test_cpu_list_is_parsed(text: str | None, numbers: tuple[int, ...]) -> None:
-    assert sysfs.parse_cpu_list(text) == numbers
+    assert parse_cpu_list(text) == numbers
 
 
 @pytest.mark.parametrize("text", ["0-238,240-255", "0,2,4", "7", ""])
 def test_cpu_list_comes_back_as_it_was(text: str) -> None:
-    assert sysfs.format_cpu_list(sysfs.parse_cpu_list(text)) == text
+    assert format_cpu_list(parse_cpu_list(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -66,7 +84,7 @@ def test_cpu_list_comes_back_as_it_was(text: str) -> None:
     ],
 )
 def test_pci_address_has_one_spelling(text: str | None, address: str | None) -> None:
-    assert sysfs.parse_pci_address(text) == address
+    assert parse_pci_address(text) == address
 
 
 @pytest.mark.parametrize(
@@ -86,28 +104,28 @@ def test_pci_address_has_one_spelling(text: str | None, address: str | None) -> 
     ],
 )
 def test_link_speed_names_its_generation(text: str | None, generation: int | None) -> None:
-    assert sysfs.parse_link_speed(text) == generation
+    assert parse_link_speed(text) == generation
 
 
 @pytest.mark.parametrize(
     ("text", "width"), [("16", 16), ("1", 1), ("0", None), ("63", None), ("255", None), ("x", None)]
 )
 def test_link_width_is_one_that_links_have(text: str, width: int | None) -> None:
-    assert sysfs.parse_link_width(text) == width
+    assert parse_link_width(text) == width
 
 
 @pytest.mark.parametrize(("text", "node"), [("-1", None), ("0", 0), ("72", 72), ("", None), (None, None)])
 def test_numa_node_minus_one_is_unknown(text: str | None, node: int | None) -> None:
-    assert sysfs.parse_numa_node(text) == node
+    assert parse_numa_node(text) == node
 
 
 def test_meminfo_gives_bytes_and_counts() -> None:
     text = "MemTotal:       1584850944 kB\nActive(file):      12 kB\nHugePages_Total:    3\nrubbish\n"
-    assert sysfs.parse_meminfo(text) == {"MemTotal": 1622887366656, "Active(file)": 12288, "HugePages_Total": 3}
+    assert parse_meminfo(text) == {"MemTotal": 1622887366656, "Active(file)": 12288, "HugePages_Total": 3}
 
 
 def test_node_meminfo_is_the_same_with_a_prefix() -> None:
-    assert sysfs.parse_meminfo("Node 12 MemFree:   100 kB\nNode 12 HugePages_Free:  7\n") == {
+    assert parse_meminfo("Node 12 MemFree:   100 kB\nNode 12 HugePages_Free:  7\n") == {
         "MemFree": 102400,
         "HugePages_Free": 7,
     }
@@ -124,7 +142,7 @@ def test_node_meminfo_is_the_same_with_a_prefix() -> None:
     ],
 )
 def test_cpuinfo(text: str | None, model: str | None, guest: bool | None) -> None:
-    assert sysfs.parse_cpuinfo(text) == (model, guest)
+    assert parse_cpuinfo(text) == (model, guest)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +161,7 @@ def test_cpuinfo(text: str | None, model: str | None, guest: bool | None) -> Non
     ],
 )
 def test_virtualization(guest: bool | None, vendor: str | None, product: str | None, name: str | None) -> None:
-    assert sysfs.name_virtualization(guest, vendor, product) == name
+    assert name_virtualization(guest, vendor, product) == name
 
 
 @pytest.mark.parametrize(
@@ -161,15 +179,15 @@ def test_virtualization(guest: bool | None, vendor: str | None, product: str | N
     ],
 )
 def test_iommu(cmdline: str | None, groups: int | None, name: str | None) -> None:
-    assert sysfs.name_iommu(cmdline, groups) == name
+    assert name_iommu(cmdline, groups) == name
 
 
 def test_available_memory_is_shared_by_what_nodes_can_free() -> None:
-    assert sysfs.share_available(396_000_000_000, [198, 198]) == [198_000_000_000, 198_000_000_000]
-    assert sysfs.share_available(90, [10, None, 20]) == [30, None, 60]
-    assert sysfs.share_available(None, [1, 2]) == [None, None]
-    assert sysfs.share_available(5, [0, 0]) == [None, None]
-    assert sysfs.share_available(5, []) == []
+    assert share_available(396_000_000_000, [198, 198]) == [198_000_000_000, 198_000_000_000]
+    assert share_available(90, [10, None, 20]) == [30, None, 60]
+    assert share_available(None, [1, 2]) == [None, None]
+    assert share_available(5, [0, 0]) == [None, None]
+    assert share_available(5, []) == []
 
 
 def test_nodes_may_have_gaps_and_some_be_offline(tmp_path: Path) -> None:
@@ -180,7 +198,7 @@ def test_nodes_may_have_gaps_and_some_be_offline(tmp_path: Path) -> None:
             f"Node {node} MemTotal: 1048576 kB\nNode {node} MemFree: 524288 kB"
         )
         files[f"sys/devices/system/node/node{node}/distance"] = "10 20 20"
-    nodes = sysfs.read_numa_nodes(write(tmp_path, files), Host(memory_available_bytes=3 * GIB // 2))
+    nodes = read_numa_nodes(write(tmp_path, files), Host(memory_available_bytes=3 * GIB // 2))
     assert [(node.id, node.cpus, node.has_cpus) for node in nodes] == [
         (1, "0-5", True),
         (33, "6-11", True),
@@ -194,7 +212,7 @@ def test_nodes_may_have_gaps_and_some_be_offline(tmp_path: Path) -> None:
 def test_the_only_node_holds_the_hosts_memory(tmp_path: Path) -> None:
     files = {"sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 1024 kB\nNode 0 MemFree: 1 kB"}
     host = Host(memory_total_bytes=8 * GIB, memory_available_bytes=6 * GIB, memory_free_bytes=5 * GIB)
-    (node,) = sysfs.read_numa_nodes(write(tmp_path, files), host)
+    (node,) = read_numa_nodes(write(tmp_path, files), host)
     assert (node.memory_total_bytes, node.memory_available_bytes, node.memory_free_bytes) == (
         8 * GIB,
         6 * GIB,
@@ -207,23 +225,23 @@ def test_a_node_whose_memory_cannot_be_read_has_unknown_memory(tmp_path: Path) -
         "sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 1048576 kB\nNode 0 MemFree: 524288 kB",
         "sys/devices/system/node/node1/cpulist": "4-7",
     }
-    nodes = sysfs.read_numa_nodes(write(tmp_path, files), Host(memory_available_bytes=1000))
+    nodes = read_numa_nodes(write(tmp_path, files), Host(memory_available_bytes=1000))
     assert (nodes[1].memory_total_bytes, nodes[1].memory_available_bytes) == (None, None)
     assert nodes[0].memory_available_bytes == 1000
 
 
 def test_nothing_below_the_root_gives_nothing(tmp_path: Path) -> None:
-    host = sysfs.read_host(tmp_path)
+    host = read_host(tmp_path)
     assert host == Host()
-    assert sysfs.read_numa_nodes(tmp_path, host) == ()
-    assert sysfs.read_pci_gpus(tmp_path) == ()
-    assert sysfs.read_driver_version(tmp_path) is None
+    assert read_numa_nodes(tmp_path, host) == ()
+    assert read_pci_gpus(tmp_path) == ()
+    assert read_driver_version(tmp_path) is None
 
 
 def test_cpus_that_were_never_plugged_in_are_not_offline(tmp_path: Path) -> None:
     base = "sys/devices/system/cpu"
     root = write(tmp_path, {f"{base}/present": "0-15", f"{base}/online": "0-6,8-15", f"{base}/offline": "7,16-127"})
-    assert sysfs.read_host(root).cpus_offline == "7"
+    assert read_host(root).cpus_offline == "7"
 
 
 def test_huge_pages_of_every_size_count(tmp_path: Path) -> None:
@@ -231,12 +249,12 @@ def test_huge_pages_of_every_size_count(tmp_path: Path) -> None:
     root = write(
         tmp_path, {f"{base}/hugepages-2048kB/nr_hugepages": "3", f"{base}/hugepages-1048576kB/nr_hugepages": "2"}
     )
-    assert sysfs.read_host(root).hugepages_total_bytes == 3 * (2 << 20) + 2 * GIB
+    assert read_host(root).hugepages_total_bytes == 3 * (2 << 20) + 2 * GIB
 
 
 def test_huge_pages_from_meminfo_where_sysfs_has_none(tmp_path: Path) -> None:
     root = write(tmp_path, {"proc/meminfo": "HugePages_Total:       5\nHugepagesize:       2048 kB"})
-    assert sysfs.read_host(root).hugepages_total_bytes == 5 * (2 << 20)
+    assert read_host(root).hugepages_total_bytes == 5 * (2 << 20)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +292,7 @@ def test_huge_pages_from_meminfo_where_sysfs_has_none(tmp_path: Path) -> None:
     ],
 )
 def test_memory_limit_of_control_groups(tmp_path: Path, files: dict[str, str], limit: int | None) -> None:
-    assert sysfs.read_cgroup_limit(write(tmp_path, files)) == limit
+    assert read_cgroup_limit(write(tmp_path, files)) == limit
 
 
 def test_gpu_in_a_wide_pci_domain(tmp_path: Path) -> None:
@@ -285,7 +303,7 @@ def test_gpu_in_a_wide_pci_domain(tmp_path: Path) -> None:
         device="0x2330",
         **{"class": "0x030200", "numa_node": "-1", "local_cpulist": "0-7", "max_link_speed": "Unknown"},
     )
-    (gpu,) = sysfs.read_pci_gpus(tmp_path)
+    (gpu,) = read_pci_gpus(tmp_path)
     assert (gpu.address, gpu.pci_id, gpu.bridges) == ("9d7e8:00:02.0", "10de:2330", ("pci9d7e8:00",))
     assert (gpu.numa_node, gpu.cpu_list, gpu.pcie.generation_max) == (None, "0-7", None)
 
@@ -298,15 +316,15 @@ def test_only_nvidias_own_display_and_3d_functions_are_gpus(tmp_path: Path) -> N
     pci_device(tmp_path, "pci0000:00/0000:00:04.0", vendor="0x10de", device="0x22a3", **{"class": "0x068000"})
     pci_device(tmp_path, "pci0000:00/0000:00:05.0", **nvidia, **{"class": "0x030200"})
     (tmp_path / "sys/devices/pci0000:00/0000:00:05.0/physfn").symlink_to("../0000:00:02.0")
-    assert [gpu.address for gpu in sysfs.read_pci_gpus(tmp_path)] == ["0000:00:02.0"]
-    assert sysfs.read_host(tmp_path).nvswitches == 1
+    assert [gpu.address for gpu in read_pci_gpus(tmp_path)] == ["0000:00:02.0"]
+    assert read_host(tmp_path).nvswitches == 1
 
 
 def test_gpus_come_in_the_order_of_the_bus(tmp_path: Path) -> None:
     for address in ("10000:01:00.0", "0001:01:00.0", "0000:a0:00.0", "0000:0b:00.0"):
         domain, bus = address.split(":")[:2]
         pci_device(tmp_path, f"pci{domain}:{bus}/{address}", vendor="0x10de", device="0x2330", **{"class": "0x030200"})
-    assert [gpu.address for gpu in sysfs.read_pci_gpus(tmp_path)] == [
+    assert [gpu.address for gpu in read_pci_gpus(tmp_path)] == [
         "0000:0b:00.0",
         "0000:a0:00.0",
         "0001:01:00.0",
