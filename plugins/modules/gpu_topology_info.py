@@ -43,19 +43,37 @@ options:
       - Path of the NVML library to use.
       - The default is the C(libnvidia-ml.so.1) that the system's loader finds.
     type: path
+  nvml_timeout_seconds:
+    description:
+      - How long asking the driver may take in all.
+      - NVML is asked in a process of its own. When it has not answered everything by then, or when it crashes, that
+        process is ended. What it had answered is kept, and RV(problems) names the call and the GPU that did not answer.
+      - Without persistence mode a driver may need seconds for each GPU before it answers anything.
+    type: float
+    default: 60
   python_candidates:
     description:
-      - Python interpreters that may have C(nvidia-ml-py). When the interpreter that runs this module lacks it and an
-        NVML library is there, the module runs again under the first of these that has it.
-      - Paths that do not exist are passed over.
+      - Python interpreters that may have C(nvidia-ml-py), as paths or patterns (C(*), C(?), C([a-z])). When the
+        interpreter that runs this module lacks it and an NVML library is there, the module runs again under the first
+        of these that has it.
+      - Of what one pattern finds the newest version comes first. What does not exist is passed over.
+      - The default finds the environments that the role P(gpufleet.sglang.sglang#role) installs, then the system's own
+        Python, so that the module needs no options on such a node.
     type: list
     elements: path
-    default: []
+    default:
+      - /opt/sglang/*/bin/python
+      - /usr/bin/python3
 requirements:
   - nvidia-ml-py (for what only the driver knows; the interpreter that runs the module or one of O(python_candidates))
 notes:
   - An idle GPU lowers the generation of its PCIe link. RV(gpus[].pcie.generation) below RV(gpus[].pcie.generation_max)
-    is therefore no fault; fewer lanes than the board has are one.
+    is therefore no fault by itself; RV(gpus[].pcie.state) tells the one from the other.
+  - What the driver does not tell is null with a problem that names the function of NVML. There is no problem where null
+    is the full truth, because boards or whole systems may lack the thing. This goes for "not supported" about MIG, ECC
+    and its counts, remapped rows, NVLink, the fabric, processes, persistence, the compute mode, virtualization, the
+    performance state, the PCIe generation of the board and a NUMA node of its own; for MIG devices and processes that
+    are not there any more; and for NVLinks beyond the last.
   - Sizes are bytes. The driver's and the kernel's MiB and kB are converted without rounding.
 seealso:
   - name: NVML API reference
@@ -68,9 +86,13 @@ author:
 EXAMPLES = r"""
 - name: Survey the host
   gpufleet.sglang.gpu_topology_info:
-    python_candidates:
-      - /opt/sglang/0.5.23/bin/python
   register: topology
+
+- name: Survey a host whose nvidia-ml-py is elsewhere, and whose driver is slow
+  gpufleet.sglang.gpu_topology_info:
+    python_candidates:
+      - /srv/venvs/nvml*/bin/python
+    nvml_timeout_seconds: 180
 
 - name: Stop where something is wrong with the driver or a GPU
   ansible.builtin.assert:
@@ -170,7 +192,7 @@ gpus:
       type: int
       sample: null
     pcie:
-      description: The PCIe link, what the board can and what holds now.
+      description: The PCIe link; what the board can, what the slot above it can, and what holds now.
       type: dict
       contains:
         generation_max:
@@ -189,14 +211,146 @@ gpus:
           description: Lanes that the link uses.
           type: int
           sample: 16
+        slot_generation_max:
+          description: PCIe generation of the slot; in guests that is what the hypervisor makes up.
+          type: int
+          sample: 5
+        slot_width_max:
+          description: Lanes of the slot; in guests that is what the hypervisor makes up.
+          type: int
+          sample: 16
+        state:
+          description:
+            - V(full) = all that board and slot can; V(idle) = a lower generation on a GPU at rest, which is how it
+              saves power; V(slot_limited) = the slot is slower or narrower than the board; V(degraded) = lanes are
+              lost, or the generation stays low under load. The worse outranks the better.
+            - Null where the readings do not tell, as for a low generation without a driver, which alone knows whether
+              the GPU rests.
+          type: str
+          sample: idle
+    state:
+      description:
+        - What the driver says of the board, V(ok), V(lost), V(reset_required), or V(unreadable) where it lists the GPU
+          and does not even tell its memory.
+        - Null without a driver.
+      type: str
+      sample: ok
+    usable:
+      description:
+        - Whether a server can have the whole GPU. It cannot where the state is known and not V(ok), MIG divides the
+          GPU, the compute mode is V(prohibited), another kernel driver than C(nvidia) holds it, or the driver gives it
+          to guests.
+        - That processes use it already does not count here.
+      type: bool
+      sample: true
+    virtualization:
+      description: >-
+        V(none), V(passthrough) (the whole board, in a guest), V(vgpu) (this is a slice of one), V(host_vgpu) or
+        V(host_vsga) (this host's driver gives slices away).
+      type: str
+      sample: none
+    performance_state:
+      description: Performance state, from 0 (highest clocks) to 15 (at rest).
+      type: int
+      sample: 8
+    iommu_group:
+      description: IOMMU group, from the kernel; null where the IOMMU is off.
+      type: int
+      sample: null
     mig:
-      description: Whether MIG is on and will be on after the next reset; null for boards without it.
+      description: Whether MIG divides the GPU; null for boards without it.
       type: dict
-      sample: {enabled: false, pending: false}
+      contains:
+        enabled:
+          description: Whether it is on.
+          type: bool
+          sample: false
+        pending:
+          description: Whether it will be on after the next reset.
+          type: bool
+          sample: false
+    mig_devices:
+      description: The parts that MIG divides the GPU into, each a device of its own for CUDA.
+      type: list
+      elements: dict
+      contains:
+        uuid:
+          description: The driver's name for the part, which C(CUDA_VISIBLE_DEVICES) takes.
+          type: str
+          sample: MIG-36ca8af1-3e3e-5839-9432-e68a2b9aaee1
+        name:
+          description: Name of the part with its profile.
+          type: str
+          sample: NVIDIA H100 80GB HBM3 MIG 4g.40gb
+        memory_total_bytes:
+          description: Memory of the part.
+          type: int
+          sample: 42412802048
+        gpu_instance_id:
+          description: Number of the GPU instance.
+          type: int
+          sample: 1
+        compute_instance_id:
+          description: Number of the compute instance in it.
+          type: int
+          sample: 0
     ecc:
-      description: Whether ECC is on and will be on after the next reset; null for boards without it.
+      description: Whether ECC protects the memory; null for boards without it.
       type: dict
-      sample: {enabled: true, pending: true}
+      contains:
+        enabled:
+          description: Whether it is on.
+          type: bool
+          sample: true
+        pending:
+          description: Whether it will be on after the next reset.
+          type: bool
+          sample: true
+    ecc_errors:
+      description: Memory errors; null where ECC is off or not counted.
+      type: dict
+      contains:
+        corrected_volatile:
+          description: Errors that ECC corrected since the driver was loaded.
+          type: int
+          sample: 0
+        uncorrected_volatile:
+          description: Errors that it could not correct since then.
+          type: int
+          sample: 0
+        corrected_aggregate:
+          description: Errors that ECC corrected in the board's life.
+          type: int
+          sample: 0
+        uncorrected_aggregate:
+          description: Errors that it could not correct in the board's life.
+          type: int
+          sample: 0
+    remapped_rows:
+      description: Memory that was found bad and is replaced by spare rows; null for boards that tell nothing of it.
+      type: dict
+      contains:
+        corrected:
+          description: Rows replaced for corrected errors.
+          type: int
+          sample: 0
+        uncorrected:
+          description: Rows replaced for uncorrected errors.
+          type: int
+          sample: 0
+        pending:
+          description: Whether rows wait for the next reset to be replaced.
+          type: bool
+          sample: false
+        failure:
+          description: Whether a row could not be replaced for want of spare ones.
+          type: bool
+          sample: false
+        unit:
+          description: >-
+            V(row); or V(page) for boards before Ampere, which give up whole pages instead and know no failure.
+          type: str
+          sample: row
     persistence:
       description: Whether persistence mode is on.
       type: bool
@@ -206,20 +360,64 @@ gpus:
       type: str
       sample: default
     nvlinks:
-      description: How many NVLinks the GPU has wired and how many are up; null for boards without NVLink.
+      description: The GPU's NVLinks; null for boards without any, and where one of them could not be read.
       type: dict
-      sample: null
+      contains:
+        active:
+          description: Links that are up.
+          type: int
+          sample: 18
+        total:
+          description: Links that the board has wired.
+          type: int
+          sample: 18
     fabric:
-      description: >-
-        Membership of an NVSwitch fabric with RV(ignore:state) (V(not_started), V(in_progress), V(completed)),
-        RV(ignore:status), RV(ignore:clique_id) and RV(ignore:cluster_uuid); null for boards that need none.
+      description: Membership of an NVSwitch fabric; null for boards that need none.
       type: dict
-      sample: null
+      contains:
+        state:
+          description: V(not_started), V(in_progress) or V(completed).
+          type: str
+          sample: completed
+        status:
+          description: NVML's error for joining, which counts from when that is completed; 0 is success.
+          type: int
+          sample: 0
+        clique_id:
+          description: Number of the group of GPUs that can reach one another over the fabric.
+          type: int
+          sample: 0
+        cluster_uuid:
+          description: Name of the fabric; null for one that is this host's own.
+          type: str
+          sample: null
+        health:
+          description: V(healthy), V(unhealthy) or V(limited_capacity); null where the driver does not tell.
+          type: str
+          sample: null
     processes:
-      description: Compute processes on the GPU, each with RV(ignore:pid) and RV(ignore:memory_used_bytes).
+      description: Processes on the GPU.
       type: list
       elements: dict
-      sample: []
+      contains:
+        pid:
+          description: Process id, as the driver tells it.
+          type: int
+          sample: 4711
+        memory_used_bytes:
+          description: Memory that it holds; null where the driver does not tell.
+          type: int
+          sample: 20971520000
+        name:
+          description: >-
+            Its program, with the module or script where that is Python, but never its other arguments; from C(/proc),
+            or else from the driver.
+          type: str
+          sample: python3
+        kind:
+          description: V(compute) or V(graphics).
+          type: str
+          sample: compute
 numa_nodes:
   description: NUMA nodes that are online, by id. The ids may have gaps.
   returned: always
@@ -236,6 +434,20 @@ numa_nodes:
       sample: 64-127,192-238,240-255
     has_cpus:
       description: Whether the node has any; memory of GPUs and expanders forms nodes without.
+      type: bool
+      sample: true
+    kind:
+      description: >-
+        V(general) = CPUs and memory; V(cpus) = CPUs without memory; V(memory) = memory without CPUs (expanders, HBM);
+        V(gpu_memory) = the memory of a GPU; V(empty) = neither.
+      type: str
+      sample: general
+    cpus_usable:
+      description: CPUs of the node that the control groups leave to a system service.
+      type: str
+      sample: 64-127,192-238,240-255
+    usable:
+      description: Whether the control groups let a system service have memory of the node.
       type: bool
       sample: true
     memory_total_bytes:
@@ -256,9 +468,19 @@ numa_nodes:
       description: Huge pages by size.
       type: list
       elements: dict
-      sample:
-        - {size_bytes: 2097152, total: 0, free: 0}
-        - {size_bytes: 1073741824, total: 0, free: 0}
+      contains:
+        size_bytes:
+          description: Size of one page.
+          type: int
+          sample: 2097152
+        total:
+          description: Pages of this size that were taken out of the node's memory.
+          type: int
+          sample: 0
+        free:
+          description: Those of them that nothing uses.
+          type: int
+          sample: 0
     distances:
       description: Distance to each node, in the order of RV(numa_nodes).
       type: list
@@ -275,14 +497,18 @@ gpu_links:
     - The C(level) is V(SELF), C(NV) and the number of NVLinks that join the two, V(PIX) (one PCIe switch), V(PXB)
       (several), V(PHB) (the host bridge), V(NODE) (one NUMA node) or V(SYS) (several).
     - The C(p2p) is V(ok) when the driver lets the two read each other's memory, else why not.
+    - The C(nvlinks) is the number of NVLinks that join the two.
+    - The C(route) is the way that traffic between them takes, V(nvlink), V(switch) (it turns around at the PCIe switch
+      that they share), V(redirected) (access control on that switch sends it up to the host all the same), V(host)
+      (their ways meet in the host only) or null where that is not known.
   returned: always
   type: list
   elements: list
   sample:
-    - - {level: SELF, p2p: null}
-      - {level: PIX, p2p: ok}
-    - - {level: PIX, p2p: ok}
-      - {level: SELF, p2p: null}
+    - - {level: SELF, p2p: null, nvlinks: 0, route: null}
+      - {level: PIX, p2p: ok, nvlinks: 0, route: switch}
+    - - {level: PIX, p2p: ok, nvlinks: 0, route: switch}
+      - {level: SELF, p2p: null, nvlinks: 0, route: null}
 host:
   description: The host itself.
   returned: always
@@ -304,8 +530,18 @@ host:
       description: Memory in huge pages; it is not available.
       type: int
       sample: 0
+    cgroup_version:
+      description: Version of the control groups that limit memory, 1 or 2; 1 on hybrid hosts.
+      type: int
+      sample: 2
     cgroup_limit_bytes:
       description: Smallest memory limit of a control group that a system service would live under.
+      type: int
+      sample: null
+    cgroup_available_bytes:
+      description: >-
+        What can still be had below that limit. A new service can have the smaller of this and
+        RV(host.memory_available_bytes).
       type: int
       sample: null
     cpus:
@@ -316,6 +552,22 @@ host:
       description: CPUs that are present and not online.
       type: str
       sample: "239"
+    cpus_usable:
+      description: CPUs that a cpuset leaves to a system service; null where none limits them.
+      type: str
+      sample: null
+    cpu_quota:
+      description: CPU time per time that a quota leaves to a system service, so 4.0 is that of four CPUs.
+      type: float
+      sample: null
+    memory_nodes_usable:
+      description: NUMA nodes that a cpuset lets a system service have memory of; null where none limits them.
+      type: str
+      sample: null
+    numa_nodes_offline:
+      description: NUMA nodes that the kernel shows and that are not online.
+      type: str
+      sample: null
     cpu_model:
       description: Name of the processor.
       type: str
@@ -336,6 +588,13 @@ host:
       description: V(off), V(passthrough) (the host's drivers use addresses as they are) or V(on) (they are translated).
       type: str
       sample: "off"
+    acs_redirecting:
+      description: >-
+        Switch ports above GPUs that send traffic between their devices up to the host (PCIe Access Control Services);
+        null where no such port's configuration could be read, for which the module has to run as root.
+      type: list
+      elements: str
+      sample: []
     nvswitches:
       description: Number of NVSwitches on the PCI bus.
       type: int
@@ -350,7 +609,7 @@ driver:
       type: str
       sample: 595.58.03
     nvml_version:
-      description: Version of NVML.
+      description: Version of NVML, which a library tells even where the driver does not answer.
       type: str
       sample: 13.595.58.03
     cuda_version:
@@ -385,7 +644,8 @@ problems:
       sample: Nothing to do when that is meant.
 """
 
-from ctypes import CDLL, RTLD_GLOBAL
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -394,60 +654,95 @@ from ansible.module_utils.common.respawn import has_respawned, probe_interpreter
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import NvmlReading, read_nvml
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import read_nvml
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_process import (
+    CRASHED,
+    IMPORT,
+    LOAD,
+    NO_ANSWER,
+    Call,
+    nvml_process,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import Failure, NvmlReading
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import nvidia_functions, read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 
-NVML_SONAME = "libnvidia-ml.so.1"
+# The environments that this collection installs, then the system's own Python.
+PYTHON_CANDIDATES = ["/opt/sglang/*/bin/python", "/usr/bin/python3"]
+
+Outcome = tuple["NvmlReading | None", list[Problem]]
 
 
-def load_library(path: str | None) -> str | None:
-    """Load NVML into this process; None when that went well, else why not.
+def interpreters(patterns: Sequence[str]) -> list[str]:
+    """What the patterns find, those of one pattern with the newest version first."""
 
-    nvidia-ml-py opens the library by its SONAME, and the loader then gives it the one that is loaded already: so a
-    library in any place can be used without touching the environment.
-    """
-    try:
-        CDLL(path or NVML_SONAME, mode=RTLD_GLOBAL)
-    except OSError as error:
-        return str(error)
-    return None
+    def numbers(path: str) -> list[tuple[int, str]]:
+        return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
+
+    def found(pattern: str) -> list[str]:
+        anchor = Path(pattern).anchor
+        try:
+            return [str(path) for path in Path(anchor).glob(pattern[len(anchor) :])]
+        # What is no pattern at all finds nothing.
+        except (ValueError, NotImplementedError, OSError):
+            return []
+
+    newest_first = (path for pattern in patterns for path in sorted(found(pattern), key=numbers, reverse=True))
+    return list(dict.fromkeys(newest_first))
 
 
-def import_binding(candidates: list[str]) -> Any:
-    """The module pynvml, or None. Does not return where another interpreter has it: the module runs again there."""
-    try:
-        import pynvml
-    except ImportError:
-        if not has_respawned():
-            interpreter = probe_interpreters_for_module(candidates, "pynvml")
-            if interpreter:
-                respawn_module(interpreter)
+def stopped(name: str, answer: dict[str, Any]) -> Outcome:
+    """Where loading the library or nvidia-ml-py already hangs or crashes."""
+    return NvmlReading(Driver(), (), (), (), (Failure(name, None, answer["error"], answer["text"]),)), []
+
+
+def ask(call: Call, library: str | None, root: Path, gpus_on_bus: int) -> Outcome | None:
+    """What NVML says, or why it does not; None where the interpreter lacks nvidia-ml-py."""
+    loaded = call(LOAD, [library])
+    if loaded.get("error") in (NO_ANSWER, CRASHED):
+        return stopped(LOAD, loaded)
+    # Without a GPU there is no reason to have a driver, nor to have loaded it.
+    expected = gpus_on_bus > 0 or library is not None
+    if "error" in loaded:
+        return None, [problem("nvml_library_not_found", f"{loaded['text']}.")] if expected else []
+    imported = call(IMPORT, [])
+    if imported.get("error") in (NO_ANSWER, CRASHED):
+        return stopped(IMPORT, imported)
+    if "error" in imported:
         return None
-    return pynvml
+    reading = read_nvml(call, root)
+    idle = not expected and reading.failures and reading.failures[0].error == "driver_not_loaded"
+    return (None if idle else reading), []
 
 
-def ask_driver(params: dict[str, Any], gpus_on_bus: int) -> tuple[NvmlReading | None, list[Problem]]:
-    """What NVML says, or why it was not asked."""
+def ask_driver(params: dict[str, Any], gpus_on_bus: int) -> Outcome:
+    """What NVML says, or why it was not asked. Does not return where another interpreter has nvidia-ml-py: the module
+    runs again there."""
     library = params["nvml_library"]
+    root = Path(params["root"])
     if not params["nvml"]:
         return None, [problem("nvml_not_consulted", "NVML was left out by request.")]
-    if library is None and Path(params["root"]).resolve() != Path("/"):
-        why = f"The facts are read below {params['root']}, and the NVML of this system speaks of another machine."
+    if library is None and root.resolve() != Path("/"):
+        why = f"The facts are read below {root}, and the NVML of this system speaks of another machine."
         return None, [problem("nvml_not_consulted", why)]
-    trouble = load_library(library)
-    if trouble is not None:
-        # Without a GPU there is no reason to have a driver.
-        expected = gpus_on_bus > 0 or library is not None
-        return None, [problem("nvml_library_not_found", f"{trouble}.")] if expected else []
-    pynvml = import_binding(params["python_candidates"])
-    if pynvml is None:
-        tried = ", ".join(params["python_candidates"]) or "no other"
-        why = f"The interpreter of this module has no nvidia-ml-py; {tried} was tried beside it."
-        return None, [problem("nvml_binding_missing", why)]
-    return read_nvml(pynvml), []
+    with nvml_process(params["nvml_timeout_seconds"]) as call:
+        outcome = ask(call, library, root, gpus_on_bus)
+    if outcome is not None:
+        return outcome
+    candidates = interpreters(params["python_candidates"])
+    interpreter = None if has_respawned() else probe_interpreters_for_module(candidates, "pynvml")
+    if interpreter:
+        respawn_module(interpreter)
+    tried = ", ".join(candidates) or "no other"
+    why = f"The interpreter of this module has no nvidia-ml-py; {tried} was tried beside it."
+    return None, [problem("nvml_binding_missing", why)]
+
+
+def refuse(module: AnsibleModule, refusal: Refusal) -> None:
+    module.fail_json(msg=str(refusal), failure=refusal.as_dict())
 
 
 def main() -> None:
@@ -456,21 +751,35 @@ def main() -> None:
             "root": {"type": "path", "default": "/"},
             "nvml": {"type": "bool", "default": True},
             "nvml_library": {"type": "path"},
-            "python_candidates": {"type": "list", "elements": "path", "default": []},
+            "nvml_timeout_seconds": {"type": "float", "default": 60},
+            "python_candidates": {"type": "list", "elements": "path", "default": PYTHON_CANDIDATES},
         },
         supports_check_mode=True,
     )
     root = Path(module.params["root"])
     if not root.is_dir():
-        refusal = Refusal(
-            "root_missing",
-            f"root is {root}, which is no folder here.",
-            "Name the folder that holds sys and proc; / is this machine.",
+        refuse(
+            module,
+            Refusal(
+                "root_missing",
+                f"root is {root}, which is no folder here.",
+                "Name the folder that holds sys and proc; / is this machine.",
+            ),
         )
-        module.fail_json(msg=str(refusal), failure=refusal.as_dict())
-    pci_gpus = read_pci_gpus(root)
+    # A day is no limit for a person, and what is no number fails this comparison.
+    if not 0 < module.params["nvml_timeout_seconds"] <= 86400:
+        refuse(
+            module,
+            Refusal(
+                "timeout_out_of_range",
+                f"nvml_timeout_seconds is {module.params['nvml_timeout_seconds']}.",
+                "Give a number of seconds above 0 and up to 86400.",
+            ),
+        )
+    functions = nvidia_functions(root)
+    pci_gpus = read_pci_gpus(root, functions)
     nvml, beforehand = ask_driver(module.params, len(pci_gpus))
-    host = read_host(root)
+    host = read_host(root, functions)
     machine = survey(
         host=host,
         nodes=read_numa_nodes(root, host),

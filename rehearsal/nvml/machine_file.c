@@ -18,16 +18,20 @@
 
 enum { MAX_LINE = 1024 };
 
+/* The whole of nvmlReturn_t. */
 static const struct { int code; const char *name, *text; } ERRORS[] = {
     {0, "SUCCESS", "Success"},
     {1, "UNINITIALIZED", "Uninitialized"},
     {2, "INVALID_ARGUMENT", "Invalid Argument"},
     {3, "NOT_SUPPORTED", "Not Supported"},
     {4, "NO_PERMISSION", "Insufficient Permissions"},
+    {5, "ALREADY_INITIALIZED", "Already Initialized"},
     {6, "NOT_FOUND", "Not Found"},
     {7, "INSUFFICIENT_SIZE", "Insufficient Size"},
+    {8, "INSUFFICIENT_POWER", "Insufficient External Power"},
     {9, "DRIVER_NOT_LOADED", "Driver Not Loaded"},
     {10, "TIMEOUT", "Timeout"},
+    {11, "IRQ_ISSUE", "Interrupt Request Issue"},
     {12, "LIBRARY_NOT_FOUND", "NVML Shared Library Not Found"},
     {13, "FUNCTION_NOT_FOUND", "Function Not Found"},
     {14, "CORRUPTED_INFOROM", "Corrupted infoROM"},
@@ -38,20 +42,32 @@ static const struct { int code; const char *name, *text; } ERRORS[] = {
     {19, "IN_USE", "In use by another client"},
     {20, "MEMORY", "Insufficient Memory"},
     {21, "NO_DATA", "No data"},
+    {22, "VGPU_ECC_NOT_SUPPORTED", "vGPU ECC is not supported"},
+    {23, "INSUFFICIENT_RESOURCES", "Insufficient Resources"},
+    {24, "FREQ_NOT_SUPPORTED", "Frequency not supported"},
     {25, "ARGUMENT_VERSION_MISMATCH", "Argument version mismatch"},
+    {26, "DEPRECATED", "Deprecated"},
     {27, "NOT_READY", "Not Ready"},
+    {28, "GPU_NOT_FOUND", "GPU not found"},
+    {29, "INVALID_STATE", "Invalid State"},
+    {30, "RESET_TYPE_NOT_SUPPORTED", "Reset type not supported"},
     {999, "UNKNOWN", "Unknown Error"},
 };
 
 /* ---- The machine in memory ---------------------------------------------------------------------------------- */
 
 struct value { struct value *next; int first, second; char *key, *text; };  /* newest first */
-struct fault { struct fault *next; char *function; int error, gpu, from; };  /* newest first */
+struct fault {  /* newest first */
+    struct fault *next;
+    char *function;
+    enum ending ending;
+    int error, gpu, from;
+};
 struct calls { struct calls *next; char *function; int all, by_gpu[MAX_GPUS]; };
 
 enum { NOWHERE = -1, SYSTEM = -2, FAULTS = -3 };  /* values of "first" that are no GPU */
 
-static struct device devices[MAX_GPUS];
+static struct nvmlDevice_st devices[MAX_GPUS][MAX_MIG + 1];  /* the GPU itself, then its slices */
 static struct value *values;
 static struct fault *faults;
 static struct calls *calls;
@@ -101,7 +117,7 @@ static int error_code(const char *name)
     for (size_t i = 0; i < COUNT(ERRORS); i++)
         if (!strcmp(ERRORS[i].name, name))
             return ERRORS[i].code;
-    return isdigit((unsigned char)*name) ? atoi(name) : UNKNOWN;
+    return isdigit((unsigned char)*name) ? atoi(name) : NVML_ERROR_UNKNOWN;
 }
 
 static void remember_fault(const char *function, char *text)
@@ -112,7 +128,8 @@ static void remember_fault(const char *function, char *text)
     if (!fault)
         return;
     fault->function = strdup(function);
-    fault->error = word ? error_code(word) : UNKNOWN;
+    fault->ending = word && !strcmp(word, "HANG") ? A_HANG : word && !strcmp(word, "CRASH") ? A_CRASH : AN_ERROR;
+    fault->error = word ? error_code(word) : NVML_ERROR_UNKNOWN;
     fault->gpu = ANY_GPU;
     fault->from = 1;
     while ((word = strtok_r(NULL, " \t", &rest))) {
@@ -229,7 +246,8 @@ static int refresh_machine(void)
     fclose(file);
     machine_seen = now;
     for (int i = 0; i < MAX_GPUS; i++)
-        devices[i].index = i;
+        for (int j = 0; j <= MAX_MIG; j++)
+            devices[i][j] = (struct nvmlDevice_st){i, j ? j - 1 : WHOLE};
     return 1;
 }
 
@@ -237,11 +255,18 @@ static int refresh_machine(void)
 
 int gpus_in_machine(void) { return gpu_count; }
 
-nvmlDevice_t gpu_at(int index) { return &devices[index]; }
+nvmlDevice_t gpu_at(int index) { return &devices[index][0]; }
 
-int is_handle(nvmlDevice_t device) { return device >= devices && device < devices + MAX_GPUS; }
+nvmlDevice_t slice_at(int index, int mig) { return &devices[index][mig + 1]; }
 
-int is_gpu(nvmlDevice_t device) { return device >= devices && device < devices + gpu_count; }
+int is_handle(nvmlDevice_t device) { return device >= devices[0] && device < devices[MAX_GPUS]; }
+
+int is_there(nvmlDevice_t device)
+{
+    if (!is_handle(device) || device->index >= gpu_count)
+        return 0;
+    return device->mig == WHOLE || numbered_value(gpu_at(device->index), "mig", (unsigned)device->mig);
+}
 
 static const char *value_of(int first, int second, const char *key)
 {
@@ -263,18 +288,18 @@ const char *pair_value(nvmlDevice_t one, nvmlDevice_t two, const char *key)
     return value_of(low, high, key);
 }
 
-const char *link_value(nvmlDevice_t device, unsigned link)
+const char *numbered_value(nvmlDevice_t device, const char *name, unsigned number)
 {
     char key[32];
 
-    snprintf(key, sizeof key, "nvlink.%u", link);
+    snprintf(key, sizeof key, "%s.%u", name, number);
     return gpu_value(device, key);
 }
 
 const char *error_text(nvmlReturn_t error)
 {
     for (size_t i = 0; i < COUNT(ERRORS); i++)
-        if (ERRORS[i].code == error)
+        if (ERRORS[i].code == (int)error)
             return ERRORS[i].text;
     return "Unknown Error";
 }
@@ -307,17 +332,20 @@ static int count_call(const char *function, int gpu, int *by_gpu)
     return ++entry->all;
 }
 
-int meets_fault(const char *function, int gpu, nvmlReturn_t *error)
+enum ending meets_fault(const char *function, int gpu, nvmlReturn_t *error)
 {
-    int by_gpu = 0, all = count_call(function, gpu, &by_gpu);
+    int by_gpu = 0, of_all_by_gpu = 0;
+    int all = count_call(function, gpu, &by_gpu), of_all = count_call("*", gpu, &of_all_by_gpu);
 
     for (struct fault *fault = faults; fault; fault = fault->next) {
-        if (strcmp(fault->function, function) || (fault->gpu != ANY_GPU && fault->gpu != gpu))
+        int any = !strcmp(fault->function, "*");
+
+        if ((!any && strcmp(fault->function, function)) || (fault->gpu != ANY_GPU && fault->gpu != gpu))
             continue;
-        if ((fault->gpu == ANY_GPU ? all : by_gpu) >= fault->from) {
-            *error = fault->error;
-            return 1;
+        if ((fault->gpu == ANY_GPU ? (any ? of_all : all) : (any ? of_all_by_gpu : by_gpu)) >= fault->from) {
+            *error = (nvmlReturn_t)fault->error;
+            return fault->ending;
         }
     }
-    return 0;
+    return NO_FAULT;
 }

@@ -17,7 +17,6 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import read_ledger
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import parse_record
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import attention_from_config
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import machine_from_topology
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights import (
     HeaderError,
     header_length,
@@ -33,6 +32,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines i
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.metrics import parse_metrics
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import listening, unit_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import parse_show
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.facts import machine_facts
 
 TRIES = 200
 STRANGE = ["\x00", "\n", "9" * 30, "-1", "é", "\ud800", "{", '"', "%s", "[]"]
@@ -104,7 +104,7 @@ TEXTS: dict[str, tuple[Callable[[str], Any], str]] = {
 VALUES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "configuration": (attention_from_config, CONFIG),
     "topology": (
-        machine_from_topology,
+        machine_facts,
         {"gpus": [{"index": 0, "numa_node": 0}], "numa_nodes": [{"id": 0}], "host": {"memory_available_bytes": 1}},
     ),
     "safetensors entry": (lambda value: parse_header(json.dumps(value).encode()), HEADER),

@@ -194,6 +194,26 @@ def test_nine_gpus_asked_of_eight(first_run: Outcome) -> None:
     assert re.search(r"\b9\b.*\b8\b", "".join(refused.errors), re.DOTALL), refused.output
 
 
+def test_a_driver_that_cannot_serve_is_refused_with_its_remedy(first_run: Outcome, node: Node) -> None:
+    before = node.fingerprint()
+    machine = "/usr/local/share/rehearsal/machine"
+    node.run(
+        f"cp -r {machine} /tmp/mismatched && printf '[faults]\\nInit = LIB_RM_VERSION_MISMATCH\\n'"
+        " >> /tmp/mismatched/machine.nvml"
+    )
+    values = {
+        "sglang_device": "cuda",
+        "sglang_tensor_parallel_size": "1",
+        "sglang_mem_fraction_static": "0.8",
+        "sglang_probe_root": "/tmp/mismatched",
+        "sglang_probe_nvml_library": "/tmp/mismatched/lib/libnvidia-ml.so.1",
+    }
+    refused = play("--limit", "node", *(word for key, value in values.items() for word in ("-e", f"{key}={value}")))
+    assert refused.status == 2, refused.output
+    assert re.search("version mismatch.*Reboot the host", "".join(refused.errors), re.DOTALL), refused.output
+    assert node.fingerprint() == before
+
+
 def test_the_unit_is_unprivileged_and_bounded(first_run: Outcome, node: Node) -> None:
     state = node.show("User", "LimitMEMLOCK", "NoNewPrivileges", "ProtectSystem")
     assert state == {"User": "sglang", "LimitMEMLOCK": "infinity", "NoNewPrivileges": "yes", "ProtectSystem": "strict"}

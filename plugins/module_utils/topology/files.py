@@ -4,31 +4,72 @@
 
 """Reading below a root which the caller gives, so that a recording of another machine is read in the same way.
 
-A file that is absent or may not be read gives None or nothing, never an exception.
+What is absent, may not be read or is no file gives None or nothing, never an exception; no file is read without end.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
+# Far more than any file that is looked at holds.
+MAX_BYTES = 1 << 20
+LINE_BYTES = 256
 
-def read_text(root: Path, relative: str) -> str | None:
+
+def read_bytes(root: Path, relative: str, limit: int = MAX_BYTES) -> bytes | None:
+    """The first C(limit) bytes of a file."""
     try:
-        return (root / relative).read_text(encoding="utf-8", errors="replace").strip()
+        # A pipe in the file's place must not be waited for.
+        handle = os.open(root / relative, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
+        parts = []
+        while limit > 0:
+            # The kernel's files come in pieces: /proc hands out a page at a time.
+            part = os.read(handle, limit)
+            if not part:
+                break
+            parts.append(part)
+            limit -= len(part)
+        return b"".join(parts)
     except OSError:
         return None
+    finally:
+        os.close(handle)
+
+
+def read_text(root: Path, relative: str, limit: int = MAX_BYTES) -> str | None:
+    content = read_bytes(root, relative, limit)
+    return None if content is None else content.decode("utf-8", "replace").strip()
+
+
+def read_line(root: Path, relative: str) -> str | None:
+    """A name or a version, of the length that these have; None where there is none."""
+    lines = (read_text(root, relative, LINE_BYTES) or "").splitlines()
+    return lines[0].strip() or None if lines else None
 
 
 def names_in(root: Path, relative: str) -> list[str]:
     try:
         return sorted(path.name for path in (root / relative).iterdir())
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 
-def link_name(root: Path, relative: str) -> str | None:
-    """The last part of where a symbolic link leads; the link's end need not exist."""
+def link_parts(root: Path, relative: str) -> tuple[str, ...]:
+    """Where a symbolic link leads, part by part; the link's end need not exist."""
     try:
-        return (root / relative).readlink().name
-    except OSError:
-        return None
+        return (root / relative).readlink().parts
+    except (OSError, ValueError):
+        return ()
+
+
+def link_name(root: Path, relative: str) -> str | None:
+    """The last part of where a symbolic link leads."""
+    parts = link_parts(root, relative)
+    return parts[-1] if parts else None

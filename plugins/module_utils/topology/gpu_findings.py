@@ -10,50 +10,137 @@ from collections.abc import Sequence
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gib
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_state import (
+    at_rest,
+    has_lost_lanes,
+    is_slow_under_load,
+    seen_link,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined, spelled
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu, GpuProcess, Host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
+
+# Compute capability of the first boards that tell the state of their NVSwitch fabric.
+FABRIC_SINCE = 9
+MOST_NAMED = 8
+_GIVING_AWAY = {"host_vgpu": "vGPU", "host_vsga": "vSGA"}
+
+
+# Code of the problem, index of the GPU, what is wrong with it.
+Finding = tuple[str, int, str]
 
 
 def gpu_problems(pairs: Sequence[Joined], host: Host) -> list[Problem]:
-    """The state of each GPU, one problem a kind."""
+    """The state of each GPU; what holds of several GPUs alike is said once."""
     gpus = [one.gpu for one in pairs]
-    found: list[Problem] = []
-
-    def state(code: str, indexes: Sequence[int], what: str) -> None:
-        if indexes:
-            found.append(problem(code, f"GPU {spelled(indexes)}: {what}."))
-
-    state("gpu_mig_enabled", [gpu.index for gpu in gpus if gpu.mig and gpu.mig.enabled], "MIG is enabled")
-    pending = [gpu.index for gpu in gpus if any(mode and mode.enabled != mode.pending for mode in (gpu.mig, gpu.ecc))]
-    state("gpu_mode_pending", pending, "ECC or MIG will change at the next reset")
-    for mode in sorted({gpu.compute_mode or "default" for gpu in gpus} - {"default"}):
-        state("gpu_compute_mode", [gpu.index for gpu in gpus if gpu.compute_mode == mode], f"compute mode {mode}")
-    state("gpu_persistence_off", [gpu.index for gpu in gpus if gpu.persistence is False], "persistence mode is off")
+    alike: dict[tuple[str, str], list[int]] = {}
+    for one in pairs:
+        for code, index, what in _settings(one.gpu) + _use(one.gpu) + _health(one.gpu) + _bus(one, host):
+            alike.setdefault((code, what), []).append(index)
     for gpu in gpus:
-        if gpu.processes:
-            used = sum(process.memory_used_bytes or 0 for process in gpu.processes)
-            pids = spelled(process.pid for process in gpu.processes)
-            state("gpu_busy", [gpu.index], f"{format_gib(used)} held by process {pids}")
-        width, width_max = gpu.pcie.width, gpu.pcie.width_max
-        if width and width_max and width < width_max:
-            state("pcie_width_reduced", [gpu.index], f"{width} of {width_max} PCIe lanes")
-        if gpu.nvlinks and gpu.nvlinks.active < gpu.nvlinks.total:
-            down = gpu.nvlinks.total - gpu.nvlinks.active
-            state("nvlink_down", [gpu.index], f"{down} of {gpu.nvlinks.total} NVLinks are down")
-        if gpu.fabric and (gpu.fabric.state != "completed" or gpu.fabric.status != 0):
-            state("fabric_not_ready", [gpu.index], f"fabric state {gpu.fabric.state}, status {gpu.fabric.status}")
-    for gpu, pci, told in ((one.gpu, one.pci, one.nvml) for one in pairs):
-        slot = told.slot_generation_max if told else pci.slot_generation_max if pci else None
-        fastest = gpu.pcie.generation_max
-        # In a guest the slot is an invention of the hypervisor.
-        if slot and fastest and slot < fastest and host.virtualization in (None, "none"):
-            state("pcie_slot_slower", [gpu.index], f"PCIe {fastest} board in a slot of PCIe {slot}")
+        for code, index, what in _switched(gpu, host):
+            alike.setdefault((code, what), []).append(index)
+    found = [problem(code, f"GPU {spelled(indexes)}: {what}.") for (code, what), indexes in alike.items()]
     kinds = {(gpu.name, gpu.memory_total_bytes) for gpu in gpus if gpu.memory_total_bytes is not None}
     if len(kinds) > 1:
         sizes = (f"{name} with {format_gib(size or 0)}" for name, size in sorted(kinds, key=str))
         found.append(problem("gpus_differ", f"The GPUs are of {len(kinds)} kinds: {spelled(sizes)}."))
-    bare_metal = host.virtualization in (None, "none")
-    if host.iommu == "on" and bare_metal and len(gpus) > 1 and not any(gpu.nvlinks for gpu in gpus):
-        found.append(problem("iommu_translates", "The IOMMU translates addresses and the GPUs have no NVLink."))
     return found
+
+
+def _settings(gpu: Gpu) -> list[Finding]:
+    found = []
+    if gpu.mig and gpu.mig.enabled:
+        parts = f"{len(gpu.mig_devices) or 'no'} MIG device{'' if len(gpu.mig_devices) == 1 else 's'}"
+        found.append(("gpu_mig_enabled", gpu.index, f"MIG is enabled, with {parts}"))
+    if any(mode and mode.enabled != mode.pending for mode in (gpu.mig, gpu.ecc)):
+        found.append(("gpu_mode_pending", gpu.index, "ECC or MIG will change at the next reset"))
+    if gpu.compute_mode not in (None, "default"):
+        found.append(("gpu_compute_mode", gpu.index, f"compute mode {gpu.compute_mode}"))
+    if gpu.persistence is False:
+        found.append(("gpu_persistence_off", gpu.index, "persistence mode is off"))
+    if gpu.virtualization == "vgpu":
+        found.append(("gpu_is_vgpu", gpu.index, "this is a vGPU"))
+    if gpu.virtualization in _GIVING_AWAY:
+        name = _GIVING_AWAY[gpu.virtualization]
+        found.append(("gpu_given_to_guests", gpu.index, f"the driver hands it out to guests as {name}"))
+    return found
+
+
+def _named(process: GpuProcess) -> str:
+    return f"{process.name} ({process.pid})" if process.name else f"process {process.pid}"
+
+
+def _use(gpu: Gpu) -> list[Finding]:
+    if not gpu.processes:
+        return []
+    told = [process.memory_used_bytes for process in gpu.processes if process.memory_used_bytes is not None]
+    held = format_gib(sum(told)) if told else "memory of unknown size"
+    names = spelled(_named(process) for process in gpu.processes[:MOST_NAMED])
+    more = len(gpu.processes) - MOST_NAMED
+    return [("gpu_busy", gpu.index, f"{held} held by {names}{f' and {more} more' if more > 0 else ''}")]
+
+
+def _health(gpu: Gpu) -> list[Finding]:
+    found = []
+    errors, rows = gpu.ecc_errors, gpu.remapped_rows
+    if errors and errors.uncorrected_volatile:
+        life = f", {errors.uncorrected_aggregate} in its life" if errors.uncorrected_aggregate is not None else ""
+        count = f"{errors.uncorrected_volatile} uncorrected memory errors since the driver was loaded{life}"
+        found.append(("gpu_ecc_uncorrected", gpu.index, count))
+    if rows and rows.failure:
+        what = "a row of memory could not be replaced, as no spare row was left"
+        found.append(("gpu_remap_failed", gpu.index, what))
+    if rows and rows.pending:
+        what = "rows of memory wait to be remapped" if rows.unit == "row" else "pages of memory wait to be retired"
+        found.append(("gpu_remap_pending", gpu.index, f"{what} at the next reset"))
+    return found
+
+
+def _bus(one: Joined, host: Host) -> list[Finding]:
+    gpu, pcie = one.gpu, one.gpu.pcie
+    found = []
+    # In a guest the slot is an invention of the hypervisor.
+    real = host.virtualization in (None, "none")
+    link = seen_link(pcie, host)
+    if has_lost_lanes(link):
+        found.append(("pcie_width_reduced", gpu.index, f"{pcie.width} of {pcie.width_max} PCIe lanes"))
+    if is_slow_under_load(link, at_rest(gpu, one.nvml.utilization if one.nvml else None)):
+        now = f"PCIe {pcie.generation} of {pcie.generation_max} under load"
+        found.append(("pcie_speed_reduced", gpu.index, now))
+    if real and pcie.width_max and pcie.slot_width_max and pcie.slot_width_max < pcie.width_max:
+        lanes = f"{pcie.width_max} PCIe lanes in a slot of {pcie.slot_width_max}"
+        found.append(("pcie_slot_narrower", gpu.index, lanes))
+    reached = one.nvml.slot_generation_max if one.nvml else None
+    slot = min((speed for speed in (pcie.slot_generation_max, reached) if speed), default=None)
+    if real and slot and pcie.generation_max and slot < pcie.generation_max:
+        boards = f"PCIe {pcie.generation_max} board in a slot of PCIe {slot}"
+        found.append(("pcie_slot_slower", gpu.index, boards))
+    return found
+
+
+def _switched(gpu: Gpu, host: Host) -> list[Finding]:
+    """NVLink and the fabric of NVSwitches."""
+    found = []
+    links, fabric = gpu.nvlinks, gpu.fabric
+    if links and links.active == 0 and not host.nvswitches:
+        found.append(("nvlink_unused", gpu.index, f"none of {links.total} NVLinks is up"))
+    elif links and links.active < links.total:
+        down = f"{links.total - links.active} of {links.total} NVLinks are down"
+        found.append(("nvlink_down", gpu.index, down))
+    # The status counts from when the state is completed.
+    if fabric and fabric.state != "completed":
+        found.append(("fabric_not_ready", gpu.index, f"fabric state {fabric.state}"))
+    elif fabric and fabric.status != 0:
+        found.append(("fabric_not_ready", gpu.index, f"fabric state completed with status {fabric.status}"))
+    elif fabric and fabric.health in ("unhealthy", "limited_capacity"):
+        found.append(("fabric_unhealthy", gpu.index, f"fabric health {fabric.health}"))
+    elif fabric is None and host.nvswitches and gpu.state == "ok" and _tells_fabric(gpu):
+        what = f"no fabric state, with {host.nvswitches} NVSwitches in the host"
+        found.append(("fabric_unknown", gpu.index, what))
+    return found
+
+
+def _tells_fabric(gpu: Gpu) -> bool:
+    major = (gpu.compute_capability or "0").split(".")[0]
+    return major.isdigit() and int(major) >= FABRIC_SINCE

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import NvmlGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import NvmlGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
 
 

@@ -22,6 +22,20 @@ P2P_STATES = {
 }
 
 
+# From the closest to the farthest.
+_ORDER = ("PIX", "PXB", "PHB", "NODE", "SYS")
+# The way down to a device from the host bridge, and of each bridge on it whether ACS makes it redirect.
+Way = tuple[Sequence[str], Sequence["bool | None"]]
+
+
+def _shared(one: Sequence[str], two: Sequence[str]) -> int:
+    """How many bridges two ways have in common."""
+    shared = 0
+    while shared < min(len(one), len(two)) and one[shared] == two[shared]:
+        shared += 1
+    return shared
+
+
 def pci_level(
     one: Sequence[str], two: Sequence[str], nodes: tuple[int | None, int | None], node_count: int
 ) -> str | None:
@@ -32,9 +46,7 @@ def pci_level(
     """
     if not one or not two:
         return None
-    shared = 0
-    while shared < min(len(one), len(two)) and one[shared] == two[shared]:
-        shared += 1
+    shared = _shared(one, two)
     if shared > 1:
         return "PIX" if max(len(one), len(two)) - shared <= 1 else "PXB"
     if shared == 1:
@@ -44,6 +56,38 @@ def pci_level(
     if None in nodes:
         return None
     return "NODE" if nodes[0] == nodes[1] else "SYS"
+
+
+def route_of(one: Way, two: Way) -> str | None:
+    """The way that traffic between two GPUs takes over PCIe; None where it is not known.
+
+    Where their ways part below a root port, traffic turns around in the switch there, unless ACS of the ports by which
+    it enters from either side makes the switch send it up. Ports further down pass it up in any case.
+    """
+    if not one[0] or not two[0]:
+        return None
+    shared = _shared(one[0], two[0])
+    if shared < 2:
+        return "host"
+    ports = [told[shared] if shared < len(told) else None for way, told in (one, two) if shared < len(way)]
+    if True in ports:
+        return "redirected"
+    return None if None in ports else "switch"
+
+
+def agreed_level(there: str | None, back: str | None) -> str | None:
+    """One level for both directions: the farther, as no closer one holds for both.
+
+    NVML's lowest level, SELF, between two GPUs means one board with both (Tesla K80), so a switch they share.
+    """
+    told = ["PIX" if level == "SELF" else level for level in (there, back) if level is not None]
+    return max(told, key=lambda level: _ORDER.index(level) if level in _ORDER else -1, default=None)
+
+
+def agreed_p2p(there: str | None, back: str | None) -> str | None:
+    """One state for both directions: ok only where nothing else was said of either."""
+    told = [state for state in (there, back) if state is not None]
+    return next((state for state in told if state != "ok"), told[0] if told else None)
 
 
 def nvlink_count(direct: Sequence[str], peer_address: str | None, switched: int, peer_switched: int) -> int:

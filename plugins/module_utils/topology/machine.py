@@ -21,7 +21,7 @@ class Pcie:
 
     C(state): full = all that board and slot can; idle = a lower generation on a GPU at rest, which is how it saves
     power; slot_limited = the slot is slower or narrower than the board; degraded = lanes are lost, or the generation
-    stays low under load; None where the readings do not tell.
+    stays low under load; None where the readings do not tell. The worse outranks the better.
     """
 
     generation_max: int | None = None
@@ -51,12 +51,14 @@ class NvLinks:
 
 @dataclass(frozen=True)
 class Fabric:
-    """Membership of an NVSwitch fabric; C(state) completed and C(status) 0 is a GPU that is ready to use."""
+    """Membership of an NVSwitch fabric; C(state) completed and C(status) 0 is a GPU that is ready to use. C(health) is
+    healthy, unhealthy or limited_capacity; None where the driver does not tell."""
 
     state: str
     status: int
     clique_id: int
     cluster_uuid: str | None
+    health: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,15 @@ class EccErrors:
 
 @dataclass(frozen=True)
 class RemappedRows:
-    """Rows of memory that spare rows stand in for. C(pending): takes effect at the next reset; C(failure): no spare
-    row was left, so the board is to be replaced."""
+    """Rows of memory that spare rows stand in for, by the kind of error. C(pending): takes effect at the next reset;
+    C(failure): no spare row was left, so the board is to be replaced. Boards before Ampere give up whole pages instead
+    (C(unit) page), and know no failure."""
 
     corrected: int
     uncorrected: int
     pending: bool
     failure: bool
+    unit: str = "row"
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,8 @@ class Gpu:
     C(memory_source) says whether the driver told the size (nvml) or it is the board's usual one (catalogue).
     C(gpu_numa_id) is the NUMA node that the GPU's own memory forms on coherent systems, never the host's node.
     C(state) is what the driver says of the board: ok, lost, reset_required or unreadable; None without a driver.
-    C(usable) tells whether a server can have the whole GPU: it is not lost, not divided, not barred and not held by
-    another kernel driver. That processes use it already does not count here.
+    C(usable) tells whether a server can have the whole GPU: it is not lost, not divided, not barred, not held by
+    another kernel driver and not given to guests. That processes use it already does not count here.
     C(virtualization): none, passthrough, vgpu (this is a slice), host_vgpu or host_vsga (it gives slices away).
     C(performance_state) is 0 (highest clocks) to 15 (at rest).
     """
@@ -164,8 +168,9 @@ class NumaNode:
     of the host's MemAvailable (the kernel keeps that number for the whole host only).
 
     C(kind): general = CPUs and memory; cpus = CPUs without memory; memory = memory without CPUs (expanders, HBM);
-    gpu_memory = the memory of a GPU; empty = neither. C(cpus_usable) and C(usable) say what the control groups leave
-    to a system service: which of the CPUs, and whether it may have memory from here.
+    gpu_memory = the memory of a GPU; empty = neither. Memory whose size cannot be read counts as there.
+    C(cpus_usable) and C(usable) say what the control groups leave to a system service: which of the CPUs, and whether
+    it may have memory from here.
     """
 
     id: int
@@ -201,10 +206,12 @@ class GpuLink:
 class Host:
     """C(cpus_usable), C(cpu_quota), C(memory_nodes_usable) and C(cgroup_limit_bytes) are what the control groups leave
     to a system service; None where they set no limit. C(cpu_quota) is CPU time per time, so 4.0 is that of four CPUs.
+    C(cgroup_available_bytes) is what can still be had below the limit: a new service can have the smaller of this and
+    C(memory_available_bytes). C(cgroup_version) is that of the hierarchy with the memory controller: 1 on hybrid hosts.
 
     C(iommu): off, passthrough (the host's drivers use addresses as they are) or on (they are translated).
-    C(acs_redirecting) lists bridges above GPUs that send traffic between their devices up to the host (PCIe Access
-    Control Services); None where no bridge's configuration could be read.
+    C(acs_redirecting) lists the switch ports above GPUs that send traffic between their devices up to the host (PCIe
+    Access Control Services); None where no such port's configuration could be read.
     """
 
     memory_total_bytes: int | None = None
@@ -213,6 +220,7 @@ class Host:
     hugepages_total_bytes: int = 0
     cgroup_version: int | None = None
     cgroup_limit_bytes: int | None = None
+    cgroup_available_bytes: int | None = None
     cpus: str | None = None
     cpus_offline: str | None = None
     cpus_usable: str | None = None

@@ -16,24 +16,30 @@ from dataclasses import replace
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import board_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.driver_findings import (
+    affinity_problems,
     inventory_problems,
     nvml_problems,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_findings import gpu_problems
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_links import gpu_links, level_conflicts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_state import judged
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.links import nvlink_count, pci_level
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import (
     Driver,
     Gpu,
-    GpuLink,
     Host,
     Machine,
     NumaNode,
     Pcie,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.node_findings import node_problems
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import NvmlGpu, NvmlReading
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import NvmlGpu, NvmlReading
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.path_findings import (
+    level_problems,
+    path_problems,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.places import host_of, placed, placed_nodes
 
 
 def survey(
@@ -45,24 +51,31 @@ def survey(
     beforehand: Sequence[Problem] = (),
 ) -> Machine:
     """Put the readings together. C(nvml) is None where NVML was not asked; C(beforehand) says why."""
-    answered = nvml is not None and nvml.driver.source == "nvml"
+    answered = nvml is not None and nvml.driver.source == "nvml" and nvml.counted
     pairs: list[Joined]
     if nvml is not None and answered:
         pairs = _from_nvml(nvml, pci_gpus)
         driver = nvml.driver
     else:
         pairs = [Joined(_from_catalogue(index, pci), pci, None) for index, pci in enumerate(pci_gpus)]
-        driver = Driver(version=driver_version, source="pci" if pairs else "none")
+        told = nvml.driver if nvml is not None else Driver()
+        driver = replace(told, version=driver_version or told.version, source="pci" if pairs else "none")
+    pairs = [judged(placed(one, nodes), host) for one in pairs]
     gpus = tuple(one.gpu for one in pairs)
-    placed = tuple(replace(node, gpus=tuple(gpu.index for gpu in gpus if gpu.numa_node == node.id)) for node in nodes)
+    homes = placed_nodes(nodes, gpus)
+    host = host_of(host, pci_gpus)
+    links = gpu_links(pairs, nvml if answered else None, homes, host)
     problems = [
         *beforehand,
-        *nvml_problems(nvml),
+        *nvml_problems(nvml, driver_version),
         *inventory_problems(pairs, pci_gpus, answered),
+        *affinity_problems(pairs),
         *gpu_problems(pairs, host),
-        *node_problems(gpus, placed, host),
+        *level_problems(level_conflicts(pairs, nvml if answered else None, homes, host), links),
+        *path_problems(links, host),
+        *node_problems(pairs, homes, host),
     ]
-    return Machine(gpus, placed, _links(pairs, nvml if answered else None, placed, host), host, driver, tuple(problems))
+    return Machine(gpus, homes, links, host, driver, tuple(problems))
 
 
 # Joining the kernel's and the driver's GPUs ---------------------------------------------------------------------------
@@ -106,7 +119,7 @@ def _joined(entry: NvmlGpu, pci: PciGpu | None) -> Gpu:
     if pci is None:
         # Without the kernel's word the driver's must do, where it names one node.
         only = entry.numa_nodes[0] if len(entry.numa_nodes) == 1 else None
-        return replace(gpu, numa_node=only)
+        return replace(gpu, numa_node=only, pcie=_with_slot(gpu.pcie, entry.slot_generation_max))
     board = board_of(pci.pci_id)
     told, seen = gpu.pcie, pci.pcie
     return replace(
@@ -117,36 +130,22 @@ def _joined(entry: NvmlGpu, pci: PciGpu | None) -> Gpu:
         kernel_driver=pci.kernel_driver,
         numa_node=pci.numa_node,
         cpu_list=pci.cpu_list,
-        pcie=Pcie(
-            generation_max=told.generation_max or seen.generation_max,
-            width_max=told.width_max or seen.width_max,
-            generation=told.generation or seen.generation,
-            width=told.width or seen.width,
+        pcie=_with_slot(
+            Pcie(
+                generation_max=told.generation_max or seen.generation_max,
+                width_max=told.width_max or seen.width_max,
+                generation=told.generation or seen.generation,
+                width=told.width or seen.width,
+                slot_generation_max=seen.slot_generation_max,
+                slot_width_max=seen.slot_width_max,
+            ),
+            entry.slot_generation_max,
         ),
     )
 
 
-def _links(
-    pairs: Sequence[Joined],
-    nvml: NvmlReading | None,
-    nodes: Sequence[NumaNode],
-    host: Host,
-) -> tuple[tuple[GpuLink, ...], ...]:
-    node_count = len([node for node in nodes if node.has_cpus])
-    rows = []
-    for one, (gpu, pci, told) in enumerate((pair.gpu, pair.pci, pair.nvml) for pair in pairs):
-        row = []
-        for two, (peer, peer_pci, peer_told) in enumerate((pair.gpu, pair.pci, pair.nvml) for pair in pairs):
-            if one == two:
-                row.append(GpuLink("SELF", None))
-                continue
-            level = nvml.levels[one][two] if nvml else None
-            if level is None and pci is not None and peer_pci is not None:
-                level = pci_level(pci.bridges, peer_pci.bridges, (gpu.numa_node, peer.numa_node), node_count)
-            if told is not None and peer_told is not None:
-                ends, peer_ends = told.link_ends, peer_told.link_ends
-                count = nvlink_count(ends.to_gpus, peer.pci_address, ends.to_switches, peer_ends.to_switches)
-                level = f"NV{count}" if count else level
-            row.append(GpuLink(level, nvml.p2p[one][two] if nvml else None))
-        rows.append(tuple(row))
-    return tuple(rows)
+def _with_slot(pcie: Pcie, reached: int | None) -> Pcie:
+    """What GPU and slot reach together tells the slot only where that is less than the GPU can."""
+    if pcie.slot_generation_max is not None or reached is None or reached >= (pcie.generation_max or 0):
+        return pcie
+    return replace(pcie, slot_generation_max=reached)

@@ -10,36 +10,66 @@ Functions on texts: what is absent or not as expected gives None or nothing, nev
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import KIB
 
+# Beyond what any kernel can be built for (8192 CPUs, 1024 nodes): a list that names more is no list of ours, and
+# spelling it out would fill the memory.
+MAX_ID = 1 << 16
+# 64 PiB: more memory than any machine has.
+MAX_MEMORY_BYTES = 1 << 56
+# No number that the kernel writes has more digits (2^64); Python refuses to read thousands of them.
+_NUMBER = re.compile(r"^-?\d{1,20}$", re.ASCII)
+_RANGE = re.compile(r"^(\d{1,20})(?:-(\d{1,20}))?$", re.ASCII)
+_MASK_WORD = re.compile(r"^[0-9a-f]{1,8}$", re.IGNORECASE)
 # A link speed in GT/s and the PCIe generation that brought it.
 GENERATION_OF_SPEED = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 LINK_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 # The domain has four digits or more: hypervisors and Intel VMD number beyond 16 bits.
 _PCI_ADDRESS = re.compile(r"^([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", re.IGNORECASE)
-_MEMINFO_LINE = re.compile(r"^(?:Node\s+\d+\s+)?([^:\s]+):\s+(\d+)(\s+kB)?\s*$")
+_MEMINFO_LINE = re.compile(r"^(?:Node\s+\d+\s+)?([^:\s]+):\s+(\d{1,20})(\s+kB)?\s*$", re.ASCII)
 
 
 def parse_int(text: str | None) -> int | None:
     """A decimal number, or None for anything else."""
     stripped = (text or "").strip()
-    return int(stripped) if re.match(r"^-?\d+$", stripped) else None
+    return int(stripped) if _NUMBER.match(stripped) else None
+
+
+def parse_count(text: str | None) -> int | None:
+    """A number of things, so never a negative one."""
+    number = parse_int(text)
+    return number if number is not None and number >= 0 else None
 
 
 def parse_cpu_list(text: str | None) -> tuple[int, ...]:
-    """The kernel's list format to numbers: C(0-2,5) -> C((0, 1, 2, 5)); what is no number is left out."""
+    """The kernel's list format to numbers: C(0-2,5) -> C((0, 1, 2, 5)); what is no number is left out, and so is
+    what no kernel counts up to."""
     found: set[int] = set()
     for part in (text or "").strip().split(","):
-        match = re.match(r"^(\d+)(?:-(\d+))?$", part.strip())
+        match = _RANGE.match(part.strip())
         if match:
             first = int(match.group(1))
-            found.update(range(first, int(match.group(2) or first) + 1))
+            found.update(range(first, min(int(match.group(2) or first) + 1, MAX_ID)))
     return tuple(sorted(found))
 
 
-def format_cpu_list(numbers: Sequence[int]) -> str:
+def normal_cpu_list(text: str | None) -> str | None:
+    """The same list in its shortest form, None for an empty one."""
+    return format_cpu_list(parse_cpu_list(text)) or None
+
+
+def parse_cpu_mask(text: str | None) -> tuple[int, ...]:
+    """The kernel's mask format, the same list in words of 32 bits, highest first: C(1,00000003) -> C((0, 1, 32))."""
+    words = (text or "").strip().split(",")
+    if len(words) > MAX_ID // 32 or not all(_MASK_WORD.match(word) for word in words):
+        return ()
+    mask = int("".join(word.zfill(8) for word in words), 16)
+    return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+
+
+def format_cpu_list(numbers: Iterable[int]) -> str:
     """Numbers to the kernel's list format: C((0, 1, 2, 5)) -> C(0-2,5)."""
     runs: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
@@ -57,7 +87,7 @@ def parse_meminfo(text: str | None) -> dict[str, int]:
         match = _MEMINFO_LINE.match(line.strip())
         if match:
             found[match.group(1)] = int(match.group(2)) * (KIB if match.group(3) else 1)
-    return found
+    return {name: value for name, value in found.items() if value <= MAX_MEMORY_BYTES}
 
 
 def parse_pci_address(text: str | None) -> str | None:
@@ -83,5 +113,5 @@ def parse_link_width(text: str | None) -> int | None:
 
 def parse_numa_node(text: str | None) -> int | None:
     """The kernel's -1 is "not known", so it becomes None."""
-    node = parse_int(text)
-    return node if node is not None and node >= 0 else None
+    node = parse_count(text)
+    return node if node is not None and node < MAX_ID else None
