@@ -102,10 +102,16 @@ acceptance: setup ## the rehearsal with its interruptions, faults and wrong inpu
 campaign: setup ## long seeded runs; `make test` holds a small slice of each
 	$(PYTEST) -q $(JUNIT) tests/campaign --rounds=$(or $(ROUNDS),200) --seed=$(or $(SEED),1) $(ARGS)
 
+.PHONY: bench
+bench: setup ## counts and ratios: what a survey of a large node costs
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	cd $(COLLECTION) && PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)/$(VENV)/bin/python tests/benchmarks/probe.py $(ARGS)
+
 .PHONY: docs
 docs: ## plugin documentation, changelog and README against the code
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	antsibull-changelog lint
+	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-problems --check
 	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all .
 
 .PHONY: format

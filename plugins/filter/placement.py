@@ -9,11 +9,11 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import integer, machine_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import instances_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import place, placement_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.facts import integer, machine_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.placement import place, placement_as_dict
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.placement_instances import instances_of
 
 DOCUMENTATION = r"""
 name: placement

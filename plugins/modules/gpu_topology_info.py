@@ -653,11 +653,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import nvidia_functions, read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import read_nvml
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_process import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.asking import read_nvml
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.process import (
     CRASHED,
     IMPORT,
     LOAD,
@@ -665,8 +666,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_proc
     Call,
     nvml_process,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import Failure, NvmlReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import nvidia_functions, read_pci_gpus
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import Failure, NvmlReading
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 

@@ -40,9 +40,11 @@ options:
   topology:
     description:
       - Facts of the machine, as M(gpufleet.sglang.gpu_topology_info) gives them, or a part of them on paper.
-      - Used are C(gpus) with C(index), C(memory_total_bytes), C(numa_node) and C(compute_capability), C(numa_nodes)
-        with C(id), C(memory_total_bytes) and C(memory_available_bytes), and C(host) with C(memory_available_bytes) and
-        C(cgroup_limit_bytes).
+      - Used are C(gpus) with C(index), C(memory_total_bytes), C(numa_node), C(compute_capability) and C(usable),
+        C(gpu_links), C(numa_nodes) with C(id), C(memory_total_bytes), C(memory_available_bytes), C(has_cpus), C(kind),
+        C(usable) and C(distances), and C(host) with C(memory_available_bytes), C(cgroup_limit_bytes),
+        C(cgroup_available_bytes) and C(cpus_usable).
+      - What is left out is unknown. A GPU is usable, and a NUMA node has CPUs and memory, unless said otherwise.
       - On paper, C(assumptions) may hold sentences that the plan repeats among its own.
     type: dict
     required: true
@@ -91,7 +93,16 @@ options:
         description: Attention backend.
         type: str
       gpus:
-        description: Indexes of the GPUs in rank order. Chosen from one NUMA node where possible when empty.
+        description:
+          - Indexes of the GPUs in rank order. When empty they are chosen as
+            P(gpufleet.sglang.placement#filter) does for one instance, without regard to who uses them now.
+        type: list
+        elements: int
+        default: []
+      numa_nodes:
+        description:
+          - NUMA node of each rank, in rank order, which SGLang is told by C(--numa-node). When empty it is the node of
+            the rank's GPU, and SGLang is told only where it would not find it by itself.
         type: list
         elements: int
         default: []
@@ -150,7 +161,7 @@ options:
     default: {}
     suboptions:
       kv_pool_bytes:
-        description: KV budget of one GPU in bytes.
+        description: KV budget of one GPU in bytes, of all its pools together where a model has several.
         type: int
       mem_fraction_static:
         description: The fraction under which O(observed.kv_pool_bytes) was measured. That of O(server) when left out.
@@ -261,12 +272,17 @@ plan:
       description:
         - Memory of one GPU (or of one rank on a CPU). C(raise) is what idle memory would give through a higher
           fraction; it is a proposal and not applied.
+        - C(pools) are the pools of one rank by C(kind), V(kv), V(swa) (windows), V(indexer) (keys of sparse attention)
+          and V(mamba) (states of requests). C(slots) are tokens, or states; what is allocated has a page or a state
+          more. C(bytes_per_token) is that of a token in all layers that keep every token.
       type: dict
       sample:
         device: cuda
         weights_bytes: 68375000000
         reserved_bytes: 12317966205
         available_before_load_bytes: 102649718374
+        pools:
+          - {kind: kv, slots: 159277, bytes_per_slot: 70272, allocated_bytes: 11192783616}
         kv_pool_bytes: 11192713344
         bytes_per_token: 70272
         page_size: 1
@@ -280,6 +296,7 @@ plan:
           mem_fraction_static: 0.927
           gained_bytes: 4824536763
           gained_tokens: 68655
+          budget_bytes: 16017250107
           kv_pool_bytes: 16017237504
           max_total_num_tokens: 227932
           largest_ratio: 3.0
@@ -288,7 +305,12 @@ plan:
         - Host pools of all ranks. C(required_available_bytes) is what has to be available in truth;
           C(guard.required_bytes) is what the release's own check asks for (variant A of one rank, the others of the
           last rank to arrive); C(guard.verdict) is V(passes), V(depends_on_arrival_order), V(refuses) or V(unknown).
+        - C(pools) are the pools of one rank by kind, as in C(device); a size is shared by the KV, window and state
+          pools from SGLang 0.5.17 on and is that of each before.
         - C(limits) are all bounds on what one rank may pin, tightest first, and C(largest_ratio) respects them all.
+        - C(numa) holds the NUMA nodes with CPUs and memory for a service; pools lie on no others. C(numa_binding) is
+          V(strict), where a node's memory is the limit of its ranks, V(preferred) or V(none), which it is on machines
+          with one node too.
         - C(meter) tells where pinned bytes show, V(shmem), V(anon) or V(available).
       type: dict
       sample:
@@ -339,7 +361,9 @@ plan:
         mem_layout: layer_first
         write_policy: write_through
     placement:
-      description: Which rank runs on which GPU and NUMA node.
+      description:
+        - Which rank runs on which GPU and lives on which NUMA node with its threads and its pool. That is the GPU's own
+          node or, where this has no CPUs or no memory for a service, the nearest that has; null where it is not known.
       type: list
       elements: dict
       sample:

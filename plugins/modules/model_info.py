@@ -12,9 +12,12 @@ short_description: Read what a model folder holds
 description:
   - Reads C(config.json), the safetensors index and the headers of the safetensors files of a model folder, and returns
     what a memory plan needs, with what is missing, truncated or left over named.
+  - Takes a folder of the hub's cache as it is, the one of a snapshot or the one above all snapshots, whose
+    C(refs/main) is then followed.
+  - Takes the files that SGLang would load, as it chooses them, and tells which it would not.
   - Reads headers only, never the weights themselves, so that hundreds of GB take seconds.
-  - Fails when the folder or its C(config.json) is missing, when a weight file is missing, truncated or not what it
-    claims, and when O(readable_by) cannot read it.
+  - Fails when the folder or its C(config.json) is missing, when a weight file is missing, truncated, a pointer of Git
+    LFS or not what it claims, when there are weights in other formats only, and when O(readable_by) cannot read it.
 extends_documentation_fragment:
   - gpufleet.sglang.attributes
 attributes:
@@ -26,7 +29,7 @@ attributes:
     platforms: linux
 options:
   path:
-    description: Folder of the model.
+    description: Folder of the model, or C(models--org--name) of a hub cache.
     type: path
     required: true
   readable_by:
@@ -55,13 +58,21 @@ model:
   type: dict
   contains:
     path:
-      description: The folder.
+      description: The folder to serve from; of a hub cache that of the snapshot.
       type: str
       sample: /srv/models/rehearsal-llama
     name:
-      description: Name of the folder.
+      description: Name of the folder, or of the model in a hub cache.
       type: str
       sample: rehearsal-llama
+    repository:
+      description: Repository of a folder in a hub cache, such as C(org/name).
+      type: str
+      sample: null
+    revision:
+      description: Revision of a folder in a hub cache.
+      type: str
+      sample: null
     architecture:
       description: First architecture that the configuration names.
       type: str
@@ -101,21 +112,161 @@ model:
       type: str
       sample: bfloat16
     quantization:
-      description: Quantisation method of the checkpoint.
+      description: Quantisation method of the checkpoint, as it names it.
       type: str
       sample: null
+    quantization_details:
+      description:
+        - How the checkpoint is quantised, null where it is not. What it does not say is null.
+        - Read from C(quantization_config), that of the language model, C(compression_config), C(hf_quant_config.json)
+          of ModelOpt or C(quant_model_description.json) of ModelSlim, in this order, as SGLang does.
+      type: dict
+      contains:
+        method:
+          description: SGLang's name of the method, such as V(fp8), V(compressed-tensors) or V(modelopt_fp4).
+          type: str
+          sample: compressed-tensors
+        declared:
+          description: The checkpoint's name of it.
+          type: str
+          sample: compressed-tensors
+        source:
+          description: Where it was read.
+          type: str
+          sample: quantization_config
+        known_to_sglang:
+          description: Whether SGLang lists the method.
+          type: bool
+          sample: true
+        weight_bits:
+          description: Bits of one weight.
+          type: int
+          sample: 4
+        weight_type:
+          description: V(int), V(float), or a name such as V(nf4).
+          type: str
+          sample: int
+        strategy:
+          description: What one scale is for, such as V(tensor), V(channel), V(group) or V(block).
+          type: str
+          sample: group
+        group_size:
+          description: Weights of one scale along a row.
+          type: int
+          sample: 32
+        block:
+          description: Rows and columns of one scale.
+          type: list
+          elements: int
+          sample: null
+        symmetric:
+          description: Whether there are no zero points.
+          type: bool
+          sample: true
+        act_order:
+          description: Whether GPTQ reordered the columns (C(desc_act)).
+          type: bool
+          sample: null
+        format:
+          description: How weights are packed, or their number format.
+          type: str
+          sample: pack-quantized
+        activation_bits:
+          description: Bits of one activation where activations are quantised too.
+          type: int
+          sample: null
+        activation_type:
+          description: V(int) or V(float).
+          type: str
+          sample: null
+        activation_dynamic:
+          description: Whether the scales of activations are computed while serving.
+          type: bool
+          sample: null
+        groups:
+          description:
+            - One rule for each kind of module where the checkpoint has rules, with C(targets) (classes, names or
+              patterns) and the fields above. The fields above are those of the first rule.
+          type: list
+          elements: dict
+          sample: []
+        unquantized:
+          description: Names or patterns of what is left as it was, at most 512.
+          type: list
+          elements: str
+          sample: [lm_head, "re:.*self_attn.*"]
+        lm_head_quantized:
+          description: Whether the head is quantised, where the checkpoint says so.
+          type: bool
+          sample: null
+        kv_cache_bits:
+          description: Bits of one element of the KV cache that the checkpoint has scales for.
+          type: int
+          sample: null
+        kv_cache_type:
+          description: V(int) or V(float).
+          type: str
+          sample: null
+        kv_cache_scheme:
+          description: Its scheme, as the checkpoint names it.
+          type: str
+          sample: null
     kv_cache_quantized:
       description: Whether the checkpoint asks for a quantised KV cache.
       type: bool
       sample: false
+    structure:
+      description: Counts and sizes of the language model that decide how weights are split over ranks.
+      type: dict
+      sample:
+        num_layers: 4
+        num_attention_heads: 4
+        num_kv_heads: 2
+        head_dim: 128
+        vocab_size: 320
+        num_experts: null
+        num_shared_experts: null
+        num_nextn_layers: null
+        max_position_embeddings: 8192
+        rotary_dim: 128
+        tied: false
     weights:
-      description: Bytes of all tensors, by data type and by part of the model, and the number of files.
+      description:
+        - What the weight files hold that SGLang would load, each tensor counted once.
+        - C(by_kind) is the coarse view of C(by_part), whose parts are V(embedding), V(lm_head), V(attention),
+          V(dense), V(expert), V(shared_expert), V(router), V(norm), V(vision), V(audio), V(projector), V(mtp) (layers
+          that only speculation loads) and V(other). Scales count with what they scale; C(scales_by_part) has them
+          alone.
+        - C(layers) has the bytes of each decoder layer, neighbours that are alike in one entry.
+        - C(groups) has tensors that differ only in their layer's or expert's number (C(*) in the name), with the
+          layers they are in (first and last of each run) and how many there are in each (C(per_layer)).
+        - C(load_format) is V(mistral) for folders that hold Mistral's own files only, else V(auto).
+        - C(ignored_files) are weight files that SGLang does not load, with the reason.
       type: dict
       sample:
         total_bytes: 6623744
         by_dtype: {BF16: 6623744}
         by_kind: {attention: 3145728, dense: 3145728, embedding: 327680, norm: 4608}
+        by_part: {attention: 3145728, dense: 3145728, embedding: 163840, lm_head: 163840, norm: 4608}
+        scales_by_part: {}
+        layers:
+          - first: 0
+            last: 3
+            layer_bytes: 1573888
+            by_part: {attention: 786432, dense: 786432, norm: 1024}
+        groups:
+          - name: model.layers.*.self_attn.q_proj.weight
+            part: attention
+            scale: false
+            dtype: BF16
+            shape: [512, 256]
+            tensor_bytes: 262144
+            layers: [[0, 3]]
+            per_layer: 1
         files: 2
+        tensors: 39
+        load_format: auto
+        ignored_files: []
     manifest_sha256:
       description:
         - Digest over names, sizes and headers of the weight files and over the configuration; it changes when the model
@@ -139,8 +290,6 @@ failure:
 """
 
 import grp
-import hashlib
-import json
 import os
 import pwd
 from pathlib import Path
@@ -151,26 +300,37 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import (
     attention_from_config,
     config_dtype,
-    quantization_of,
     text_config,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights import (
-    PREFIX_BYTES,
-    HeaderError,
-    Tensor,
-    bytes_by,
-    check_index,
-    header_length,
-    index_files,
-    is_text,
-    parse_header,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.checkpoint import (
+    HF_QUANT_CONFIG_NAME,
+    QUANT_MODEL_DESCRIPTION_NAME,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.quantization import (
+    QuantizationDetails,
+    quantization_details,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_folder import (
+    Digest,
+    read_folder,
+    read_json,
+    read_optional_json,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_groups import (
+    REST,
+    TensorGroup,
+    bytes_by_dtype,
+    bytes_by_kind,
+    bytes_by_part,
+    layer_sizes,
+    scale_bytes_by_part,
+    tensor_groups,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_problem_codes import CODES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_reading import Checkpoint, read_checkpoint
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_structure import structure_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.readable import Entry, User, unreadable
-
-INDEX_NAME = "model.safetensors.index.json"
-# Configurations and indexes are read whole; the index of a model with a million tensors stays below this.
-MAX_JSON_BYTES = 256 * (1 << 20)
 
 
 def main() -> None:
@@ -195,165 +355,95 @@ def main() -> None:
     module.exit_json(changed=False, model=model)
 
 
-def read_model(folder: Path, readable_by: str | None) -> dict[str, Any]:
+def read_model(path: Path, readable_by: str | None) -> dict[str, Any]:
     """Everything that is returned under model; raises Refusal for a folder that cannot be served from."""
-    if not folder.is_dir():
-        raise Refusal(
-            "model_folder_missing",
-            f"{folder} is {'not a folder' if folder.exists() else 'missing'}.",
-            "Expected the folder of a model, with config.json and safetensors files in it.",
-            {"path": str(folder)},
-        )
-    digest = hashlib.sha256()
+    folder, hub, problems = read_folder(path)
+    name = hub.repository.rsplit("/", 1)[-1] if hub is not None else folder.name
+    digest = Digest()
     config = read_json(folder / "config.json", digest)
-    problems: list[Problem] = []
-    names = weight_files(folder, digest, problems)
-    tensors = [tensor for name in names for tensor in read_shard(folder / name, digest)]
+    text = text_config(config)
+    architectures = config.get("architectures")
+    architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else None
+    quantization, told = read_quantization(folder, config, digest)
+    checkpoint = read_checkpoint(folder, name, text, architecture, digest)
     if readable_by is not None:
         refuse_unreadable(folder, readable_by)
-    by_dtype, by_kind = bytes_by(tensors)
-    text = text_config(config)
-    quantization, kv_cache_quantized = quantization_of(config)
-    architectures = config.get("architectures")
+    structure = structure_from_config(config, text)
+    groups = tensor_groups(checkpoint.tensors, structure.num_layers)
+    attention, refused = read_attention(config)
+    declared = None if quantization is None else quantization.declared or quantization.method
     return {
         "path": str(folder),
-        "name": folder.name,
-        "architecture": str(architectures[0]) if isinstance(architectures, list) and architectures else None,
+        "name": name,
+        "repository": hub.repository if hub is not None else None,
+        "revision": hub.revision if hub is not None else None,
+        "architecture": architecture,
         "model_type": config.get("model_type"),
-        "attention": read_attention(config, problems),
+        "attention": attention,
         "hidden_size": text.get("hidden_size"),
         "vocab_size": text.get("vocab_size"),
         "max_position_embeddings": text.get("max_position_embeddings"),
         "dtype": config_dtype(config),
-        "quantization": quantization,
-        "kv_cache_quantized": kv_cache_quantized,
-        "weights": {
-            "total_bytes": sum(tensor.size_bytes for tensor in tensors),
-            "by_dtype": by_dtype,
-            "by_kind": by_kind,
-            "files": len(names),
-        },
-        "manifest_sha256": digest.hexdigest(),
-        "problems": [problem.as_dict() for problem in problems],
+        "quantization": declared,
+        "quantization_details": None if quantization is None else quantization.as_dict(),
+        "kv_cache_quantized": quantization is not None and quantization.kv_cache_scheme is not None,
+        "structure": structure.as_dict(),
+        "weights": weights(checkpoint, groups),
+        "manifest_sha256": digest.hex(),
+        "problems": [
+            problem.as_dict() for problem in (*refused, *problems, *told, *checkpoint.problems, *capped(groups))
+        ],
     }
 
 
-def read_json(path: Path, digest: Any) -> dict[str, Any]:
-    if not path.is_file():
-        raise Refusal(
-            "model_file_missing",
-            f"{path} is missing.",
-            "Copy the model again, or point to the folder that holds it.",
-            {"path": str(path)},
-        )
-    size = path.stat().st_size
-    if size > MAX_JSON_BYTES:
-        raise Refusal(
-            "model_file_malformed",
-            f"{path} has {size:,} bytes, which no such file has.",
-            f"Expected at most {MAX_JSON_BYTES:,}.",
-            {"path": str(path)},
-        )
-    content = path.read_bytes()
+def weights(checkpoint: Checkpoint, groups: tuple[TensorGroup, ...]) -> dict[str, Any]:
+    return {
+        "total_bytes": sum(group.size_bytes for group in groups),
+        "by_dtype": bytes_by_dtype(groups),
+        "by_kind": bytes_by_kind(groups),
+        "by_part": bytes_by_part(groups),
+        "scales_by_part": scale_bytes_by_part(groups),
+        "layers": layer_sizes(groups),
+        "groups": [group.as_dict() for group in groups],
+        "files": len(checkpoint.selection.load),
+        "tensors": len(checkpoint.tensors),
+        "load_format": checkpoint.selection.load_format,
+        "ignored_files": [file.as_dict() for file in checkpoint.selection.ignored],
+    }
+
+
+def read_quantization(
+    folder: Path, config: dict[str, Any], digest: Digest
+) -> tuple[QuantizationDetails | None, tuple[Problem, ...]]:
+    """The configuration decides; the files of ModelOpt and ModelSlim are asked where it says nothing."""
+    text = text_config(config)
+    details = quantization_details(config, text)
+    problems: tuple[Problem, ...] = ()
+    if details is None:
+        modelopt, first = read_optional_json(folder / HF_QUANT_CONFIG_NAME, digest)
+        modelslim, second = read_optional_json(folder / QUANT_MODEL_DESCRIPTION_NAME, digest)
+        details = quantization_details(config, text, modelopt, modelslim)
+        problems = (*first, *second)
+    if details is not None and not details.known_to_sglang:
+        code = "model_quantization_unknown"
+        problems += (CODES[code].of(code, f"The checkpoint's quantisation is {details.method[:80]}."),)
+    return details, problems
+
+
+def capped(groups: tuple[TensorGroup, ...]) -> tuple[Problem, ...]:
+    rest = sum(group.size_bytes for group in groups if group.name == REST)
+    if not rest:
+        return ()
+    code = "model_tensor_groups_capped"
+    return (CODES[code].of(code, f"{rest:,} bytes of tensors are summed up under {REST}."),)
+
+
+def read_attention(config: dict[str, Any]) -> tuple[dict[str, Any] | None, tuple[Problem, ...]]:
     try:
-        value = json.loads(content.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict) or not is_text(value):
-        raise Refusal(
-            "model_file_malformed",
-            f"{path} is not a JSON object of valid text.",
-            "Copy the model again.",
-            {"path": str(path)},
-        )
-    note(digest, path.name, size, content)
-    return value
-
-
-def note(digest: Any, name: str, size: int, content: bytes) -> None:
-    digest.update(f"{name}\0{size}\0{hashlib.sha256(content).hexdigest()}\n".encode())
-
-
-def weight_files(folder: Path, digest: Any, problems: list[Problem]) -> list[str]:
-    """The safetensors files to load, by the index where there is one; the index decides what is missing or extra."""
-    present = sorted(path.name for path in folder.glob("*.safetensors") if path.is_file())
-    if not (folder / INDEX_NAME).exists():
-        if not present:
-            raise Refusal(
-                "model_weights_missing",
-                f"{folder} holds no safetensors file.",
-                "Expected *.safetensors; other formats are not read.",
-                {"path": str(folder)},
-            )
-        return present
-    index = read_json(folder / INDEX_NAME, digest)
-    try:
-        expected = index_files(index)
-    except HeaderError as error:
-        raise Refusal(
-            "model_index_malformed",
-            f"{folder / INDEX_NAME} cannot be used: {error}.",
-            "Copy the model again.",
-            {"path": str(folder / INDEX_NAME)},
-        ) from None
-    check = check_index(expected, present)
-    if check.missing:
-        raise Refusal(
-            "model_shards_missing",
-            f"{folder} lacks {len(check.missing)} of {len(expected)} weight files that its index names, "
-            f"{listing(check.missing)}.",
-            "Copy the model again, or complete it.",
-            {"missing": list(check.missing)},
-        )
-    if check.extra:
-        problems.append(
-            Problem(
-                "model_shards_extra",
-                "warning",
-                f"{folder} holds weight files that its index does not name: {listing(check.extra)}.",
-                "Remove what is left over of another download; SGLang may load it.",
-            )
-        )
-    return list(expected)
-
-
-def listing(names: tuple[str, ...], shown: int = 3) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
-
-
-def read_shard(path: Path, digest: Any) -> tuple[Tensor, ...]:
-    size = path.stat().st_size
-    try:
-        with path.open("rb") as file:
-            header = file.read(header_length(file.read(PREFIX_BYTES), size))
-        shard = parse_header(header)
-    except HeaderError as error:
-        raise Refusal(
-            "model_shard_malformed",
-            f"{path} is not a whole safetensors file: {error}.",
-            "Copy this file again.",
-            {"path": str(path), "size_bytes": size},
-        ) from None
-    if size != shard.expected_file_bytes:
-        state = "truncated" if size < shard.expected_file_bytes else "longer than its header says"
-        raise Refusal(
-            "model_shard_truncated" if size < shard.expected_file_bytes else "model_shard_malformed",
-            f"{path} is {state}: it has {size:,} bytes, expected {shard.expected_file_bytes:,}.",
-            "Copy this file again.",
-            {"path": str(path), "size_bytes": size, "expected_bytes": shard.expected_file_bytes},
-        )
-    note(digest, path.name, size, header)
-    return shard.tensors
-
-
-def read_attention(config: dict[str, Any], problems: list[Problem]) -> dict[str, Any] | None:
-    try:
-        return attention_from_config(config).as_dict()
+        return attention_from_config(config).as_dict(), ()
     except Refusal as refusal:
         # Reading is not planning: whether that matters is for memory_plan to say.
-        problems.append(Problem(refusal.code, "error", refusal.message, refusal.remedy))
-        return None
+        return None, (Problem(refusal.code, "error", refusal.message, refusal.remedy),)
 
 
 def refuse_unreadable(folder: Path, name: str) -> None:

@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-EXAMPLES_A_ROUND = 8
+EXAMPLES_A_ROUND = 4
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -71,8 +71,6 @@ def _check_gpus(machine: Machine) -> None:
             assert gpu.numa_node is None or gpu.numa_node in ids, "the GPU is on no node"
             assert gpu.gpu_numa_id is None or gpu.gpu_numa_id in ids, "the GPU's memory is no node"
         assert gpu.memory_source in (None, "nvml", "catalogue")
-    addresses = [gpu.pci_address for gpu in machine.gpus if gpu.pci_address is not None]
-    assert len(addresses) == len(set(addresses))
     placed = {gpu.index: gpu.numa_node for gpu in machine.gpus if gpu.numa_node in ids}
     assert {index: node.id for node in machine.numa_nodes for index in node.gpus} == placed
 

@@ -24,14 +24,14 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
     Pcie,
     RemappedRows,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_binding import ERRORS
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_process import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.binding import ERRORS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.process import (
     CRASHED,
     GONE,
     NO_ANSWER,
     Call,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import (
     Failure,
     LinkEnds,
     NvmlGpu,
@@ -45,7 +45,22 @@ BYTES = st.sampled_from((0, 1 << 20, 80 << 30, 1 << 45))
 FUNCTIONS = ("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetNumaNodeId", "nvmlDeviceGetUUID")
 NAMES_OF_ERRORS = (*ERRORS.values(), "error_999", "TypeError", CRASHED, NO_ANSWER, GONE)
 # What no driver says and a broken one may.
-ODD = (None, -1, 2**64 - 1, 10**30, 0.5, "", "\ud800", "no\nnumber", [], [None], {}, {"busId": "x"}, True, [2**70])
+ODD: tuple[Any, ...] = (
+    None,
+    -1,
+    2**64 - 1,
+    10**30,
+    0.5,
+    "",
+    "\ud800",
+    "no\nnumber",
+    [],
+    [None],
+    {},
+    {"busId": "x"},
+    True,
+    [2**70],
+)
 MODES = st.none() | st.builds(Mode, st.booleans(), st.booleans())
 PROCESSES = st.builds(
     GpuProcess,
@@ -165,9 +180,11 @@ def _sane(gpus: list[str], places: list[int], kind: int) -> dict[str, Callable[[
         "nvmlDeviceGetTopologyCommonAncestor": 20,
         "nvmlDeviceGetP2PStatus": 0,
     }
-    found: dict[str, Callable[[Sequence[Any]], Any]] = {
-        name: (lambda _arguments, value=value: value) for name, value in plain.items()
-    }
+
+    def always(value: Any) -> Callable[[Sequence[Any]], Any]:
+        return lambda _arguments: value
+
+    found = {name: always(value) for name, value in plain.items()}
     found["nvmlDeviceGetHandleByIndex"] = lambda arguments: arguments[0]
     found["nvmlDeviceGetUUID"] = lambda arguments: f"GPU-{number(arguments)}"
     found["nvmlDeviceGetPciInfo"] = lambda arguments: {"busId": address(number(arguments)), "pciDeviceId": 0x233010DE}

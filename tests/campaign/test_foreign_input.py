@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights imp
     header_length,
     parse_header,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import machine_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import (
     parse_cgroup_procs,
@@ -32,7 +33,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines i
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.metrics import parse_metrics
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import listening, unit_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import parse_show
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.facts import machine_facts
 
 TRIES = 200
 STRANGE = ["\x00", "\n", "9" * 30, "-1", "é", "\ud800", "{", '"', "%s", "[]"]

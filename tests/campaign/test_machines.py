@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.problem_codes import CODES as STACK_CODES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.reading import read_stack
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import read_nvml
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_process import Call
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import NvmlReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.asking import read_nvml
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.process import Call
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import NvmlReading
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
 from ansible_collections.gpufleet.sglang.tests.campaign.invariants import LARGEST_RESULT, check_machine, numbers_within

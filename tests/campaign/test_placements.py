@@ -14,14 +14,14 @@ from ansible.errors import AnsibleFilterError
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.sglang.plugins.filter.placement import placement
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, version_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.facts import machine_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.placement import Placement, place
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.placement_instances import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import machine_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import (
     instances_of,
     named_gpus,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import Placement, place
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, version_facts
 
 Draw = Callable[..., Any]
 Examples = Callable[[Callable[[Any], None], st.SearchStrategy[Any]], None]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_cpu_mask
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_mask
 
 LSTOPO = "lstopo-no-graphics"
 

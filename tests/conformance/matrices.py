@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import BOARDS, Board
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import format_cpu_list, parse_cpu_list
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
+    format_cpu_list,
+    parse_cpu_list,
+)
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.trees import DEVICES, node, write
 
 # Issue trackers keep escape sequences of the underlined heading, with or without their first character.

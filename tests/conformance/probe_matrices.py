@@ -23,12 +23,12 @@ from typing import Any
 
 import pynvml
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml import read_nvml
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_binding import answer
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.asking import read_nvml
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.binding import answer
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 
 

@@ -12,10 +12,10 @@ No recording is part of the project.
 import tarfile
 from pathlib import Path
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 
 TOPOLOGY = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"

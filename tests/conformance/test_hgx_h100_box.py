@@ -14,20 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.acs import acs_control, redirects
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_host
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver, Gpu, Machine
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import (
-    LinkEnds,
-    NvmlGpu,
-    NvmlReading,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.acs import acs_control, redirects
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import (
     DEVICES,
     NVSWITCH_CLASS,
     nvidia_functions,
     read_pci_gpus,
     read_place,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver, Gpu, Machine
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import (
+    LinkEnds,
+    NvmlGpu,
+    NvmlReading,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 from ansible_collections.gpufleet.sglang.tests.conformance.lspci import Printed, read_lspci, way_down, write_configs

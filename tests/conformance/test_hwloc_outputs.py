@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_memory_nodes, read_place
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_memory_nodes, read_place
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_list
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.places import node_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_cpu_list
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TOPOLOGY, read_machine
 
 pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")

@@ -15,11 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.files import names_in
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.files import names_in
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import (
+    DEVICES,
+    read_memory_nodes,
+    read_place,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_list
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import DEVICES, read_memory_nodes, read_place
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.places import node_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_cpu_list
 from ansible_collections.gpufleet.sglang.tests.conformance.lstopo import Seen, mask, read_lstopo
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TARS, TOPOLOGY, read_machine
 

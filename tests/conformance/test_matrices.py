@@ -17,10 +17,10 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import machine_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import Placement, place
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.facts import machine_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.placement import Placement, place
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.placement_instances import Instance
 from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
 from ansible_collections.gpufleet.sglang.tests.conformance import probe_matrices
 from ansible_collections.gpufleet.sglang.tests.conformance.matrices import Matrix, build, parsed

@@ -17,8 +17,9 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import (
     Attention,
     attention_from_config,
-    bytes_per_token,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import Layout, cell_sizes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import (
     default_mem_fraction,
     effective_page_size,
@@ -28,13 +29,14 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
-    Gpu,
     HiCacheRequest,
     ServerRequest,
     plan_request,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import resolve_sizing, resolve_transfer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import (
     EXAMINED,
     FRACTION_DEFAULTS,
@@ -49,8 +51,13 @@ GIB = 1 << 30
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="no records beside the repository")
 
+BFLOAT16 = CacheType("bfloat16", 2, 2)
 # Models of the tables of defaults: attention family and KV heads.
 FAMILIES = {"llama3-8b": "gqa", "llama3-70b": "gqa", "qwen3-235b": "gqa", "deepseek-v3": "mla", "tinyllama": "gqa"}
+
+
+def bytes_per_token(attention: Attention, tp: int) -> int:
+    return cell_sizes(attention, Layout(tp), BFLOAT16, pool_facts("0.5.9")).allocated
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -86,7 +93,7 @@ def test_default_fraction_of_every_resolution(release: str, least: int) -> None:
 def test_page_size_of_every_resolution(release: str) -> None:
     for row in rows(f"defaults-{release}.csv"):
         major, minor = row["sm"].split(".")
-        card = Gpu(0, None, None, None, (int(major), int(minor)))
+        card = GpuFacts(0, compute_capability=(int(major), int(minor)))
         assert effective_page_size(ServerRequest(), (card,)) == int(row["page_size"]), row
 
 
@@ -166,7 +173,7 @@ def test_choices_and_defaults_by_release() -> None:
 def test_configurations_give_facts(name: str) -> None:
     attention = attention_from_config(load(f"model-configs/{name}.json"))
     assert attention.family == FAMILIES[name]
-    assert bytes_per_token(attention, 1, 2) > 0
+    assert bytes_per_token(attention, 1) > 0
 
 
 # Architectures of logged starts, where the log names the model but not its shape.
@@ -188,7 +195,7 @@ def test_bytes_per_token_of_logged_pools(name: str) -> None:
     row = next(row for row in load("startup-logs.json") if row["id"] == name)
     halves = 1 if row["kv_mla_gib"] else 2
     logged = row["kv_mla_gib"] or row["kv_k_gib"] * 2
-    per_token = bytes_per_token(attention, tp, 2)
+    per_token = bytes_per_token(attention, tp)
     assert per_token * row["kv_tokens"] / GIB == pytest.approx(logged, abs=0.006 * halves)
 
 
@@ -203,7 +210,7 @@ def test_budget_formula_on_logged_memory() -> None:
         if row["sglang_version"] and parse_version(row["sglang_version"]) < OLDEST:
             continue
         before, after, fraction = known
-        per_token = bytes_per_token(shape[0], shape[1], 2)
+        per_token = bytes_per_token(shape[0], shape[1])
         budget = (after - before * (1 - fraction)) * GIB
         # One row is of an AMD branch that then takes a workspace off; it logs what it started from.
         initial = re.search(r"initial available_bytes (\d+)", "\n".join(row["raw"]))

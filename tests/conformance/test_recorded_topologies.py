@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_cpu_list
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_list
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import (
     TARS,
     TOPOLOGY,

@@ -14,10 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.acs import acs_control
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.acs import acs_control
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import (
+    DEVICES,
+    read_pci_gpus,
+    read_place,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
+    parse_cpu_list,
+    parse_pci_address,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import DEVICES, read_pci_gpus, read_place
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_cpu_list, parse_pci_address
 from ansible_collections.gpufleet.sglang.tests.conformance.lspci import (
     ACS_BITS,
     Printed,

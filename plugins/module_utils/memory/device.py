@@ -13,20 +13,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import (
-    FAMILY_MLA,
-    ModelFacts,
-    bytes_per_token,
-    explain_bytes_per_token,
-    kv_element_bytes,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import ModelFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import FAMILY_MLA
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_division import (
+    Division,
+    divide,
+    divide_tokens,
+    division_of,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Gpu, Observed, ServerRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePool, DevicePools
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Observed, ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
     GIB,
     MIB,
     format_count,
     format_gib,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import FractionDefaults, VersionFacts
 
@@ -48,15 +51,22 @@ class FractionRaise:
     mem_fraction_static: float
     gained_bytes: int
     gained_tokens: int
+    budget_bytes: int
     kv_pool_bytes: int
     max_total_num_tokens: int
 
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """Sizes are of one rank; None where nothing is known about them (device cpu)."""
+    """Sizes are of one rank; None where nothing is known about them (device cpu).
+
+    C(bytes_per_token) is that of a token in all layers that keep every token, C(kv_pool_bytes) that of all C(pools)
+    without their padding.
+    """
 
     device: str
+    division: Division
+    pools: tuple[DevicePool, ...]
     bytes_per_token: int
     page_size: int
     max_total_num_tokens: int
@@ -119,7 +129,7 @@ def default_mem_fraction(
     return fraction, f"({card_mib:,} - {reserved:,.0f}) MiB / {card_mib:,} MiB = {fraction}"
 
 
-def effective_page_size(server: ServerRequest, gpus: tuple[Gpu, ...]) -> int:
+def effective_page_size(server: ServerRequest, gpus: tuple[GpuFacts, ...]) -> int:
     """Tokens a page when page_size is not given: 64 for the backends that insist, else 1."""
     if server.page_size is not None:
         return server.page_size
@@ -129,25 +139,20 @@ def effective_page_size(server: ServerRequest, gpus: tuple[Gpu, ...]) -> int:
     return 64 if any(gpu.compute_capability is not None and gpu.compute_capability[0] == 10 for gpu in gpus) else 1
 
 
-def _whole_pages(tokens: int, page_size: int) -> int:
-    return tokens // page_size * page_size
-
-
 def plan_device(
     facts: VersionFacts,
     model: ModelFacts,
     server: ServerRequest,
-    gpus: tuple[Gpu, ...],
+    gpus: tuple[GpuFacts, ...],
     observed: Observed,
     margin_bytes: int,
+    hicache: bool = False,
 ) -> DevicePlan:
-    """Device KV pool of one rank, from measurements where there are any and from named estimates otherwise."""
-    element = kv_element_bytes(model, server.kv_cache_dtype, server.dtype)
-    per_token = bytes_per_token(model.attention, server.tensor_parallel_size, element)
-    page_size = effective_page_size(server, gpus)
-    explanation = [explain_bytes_per_token(model.attention, server.tensor_parallel_size, element)]
+    """Device pools of one rank, from measurements where there are any and from named estimates otherwise."""
+    division = division_of(facts, model, server, gpus, hicache, effective_page_size(server, gpus))
+    explanation = list(division.explanation)
     if server.device == "cpu":
-        return _plan_cpu(model, server, per_token, page_size, explanation)
+        return _plan_cpu(model, server, division, explanation)
 
     assumptions: list[str] = []
     fraction, source = _fraction(facts, model, server, gpus, observed, explanation)
@@ -174,58 +179,65 @@ def plan_device(
         weights = math.ceil(model.weights_bytes / server.ranks)
         assumptions.append("The weights divide evenly over the ranks.")
 
-    profiled = _whole_pages(budget // per_token, page_size)
-    if profiled < 1:
-        raise Refusal(
-            "kv_budget_empty",
-            f"The weights leave {format_gib(budget)} a GPU for the KV cache at mem_fraction_static {fraction}.",
-            "Raise mem_fraction_static, use more GPUs or a smaller model.",
-            {"kv_budget_bytes": budget, "mem_fraction_static": fraction},
-        )
-    tokens = profiled
-    explanation.append(f"tokens = {format_count(budget)} bytes // {per_token:,} = {format_count(budget // per_token)}")
-    if page_size > 1:
-        explanation.append(f"tokens in whole pages of {page_size} = {format_count(profiled)}")
-    if server.max_total_tokens is not None and server.max_total_tokens < profiled:
-        tokens = _whole_pages(server.max_total_tokens, page_size)
-        explanation.append(f"tokens capped by max_total_tokens = {format_count(tokens)}")
+    # Enough for a token, or there is nothing to divide.
+    if budget < division.cells.allocated:
+        raise _empty(budget, fraction)
+    divided, lines = divide(division, budget)
+    if divided.profiled < 1:
+        raise _empty(budget, fraction)
+    explanation += lines
     reserved = math.ceil(before * (1 - fraction)) if before is not None and fraction is not None else None
     return DevicePlan(
         device=server.device,
-        bytes_per_token=per_token,
-        page_size=page_size,
-        max_total_num_tokens=tokens,
-        kv_pool_bytes=tokens * per_token,
+        division=division,
+        pools=divided.pools,
+        bytes_per_token=division.cells.allocated,
+        page_size=division.page_size,
+        max_total_num_tokens=divided.tokens,
+        kv_pool_bytes=_used_bytes(divided),
         mem_fraction_static=fraction,
         fraction_source=source,
         available_before_load_bytes=before,
         weights_bytes=weights,
         reserved_bytes=reserved,
         headroom_bytes=observed.idle_bytes_per_gpu,
-        raised=_raise_fraction(observed, budget, before, fraction, per_token, page_size, margin_bytes),
+        raised=_raise_fraction(observed, division, budget, before, fraction, margin_bytes),
         explanation=tuple(explanation),
         assumptions=tuple(assumptions),
     )
 
 
-def _plan_cpu(
-    model: ModelFacts, server: ServerRequest, per_token: int, page_size: int, explanation: list[str]
-) -> DevicePlan:
+def _used_bytes(divided: DevicePools) -> int:
+    return sum(pool.used_bytes for pool in divided.pools)
+
+
+def _empty(budget: int, fraction: float | None) -> Refusal:
+    return Refusal(
+        "kv_budget_empty",
+        f"The weights leave {format_gib(budget)} a GPU for the KV cache at mem_fraction_static {fraction}.",
+        "Raise mem_fraction_static, use more GPUs or a smaller model.",
+        {"kv_budget_bytes": budget, "mem_fraction_static": fraction},
+    )
+
+
+def _plan_cpu(model: ModelFacts, server: ServerRequest, division: Division, explanation: list[str]) -> DevicePlan:
     if server.max_total_tokens is None:
         raise Refusal(
             "token_cap_missing",
             "device is cpu and max_total_tokens is not set.",
             "Set max_total_tokens: without a GPU there is no card to measure a KV budget on.",
         )
-    tokens = _whole_pages(server.max_total_tokens, page_size)
-    explanation.append(f"tokens = max_total_tokens in whole pages of {page_size} = {format_count(tokens)}")
+    divided, lines = divide_tokens(division, server.max_total_tokens)
+    explanation += lines
     weights = math.ceil(model.weights_bytes / server.ranks) if model.weights_bytes is not None else None
     return DevicePlan(
         device="cpu",
-        bytes_per_token=per_token,
-        page_size=page_size,
-        max_total_num_tokens=tokens,
-        kv_pool_bytes=tokens * per_token,
+        division=division,
+        pools=divided.pools,
+        bytes_per_token=division.cells.allocated,
+        page_size=division.page_size,
+        max_total_num_tokens=divided.tokens,
+        kv_pool_bytes=_used_bytes(divided),
         mem_fraction_static=server.mem_fraction_static,
         fraction_source="given" if server.mem_fraction_static is not None else "not used",
         available_before_load_bytes=None,
@@ -238,7 +250,7 @@ def _plan_cpu(
     )
 
 
-def _smallest_card(gpus: tuple[Gpu, ...]) -> int | None:
+def _smallest_card(gpus: tuple[GpuFacts, ...]) -> int | None:
     sizes = [gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes is not None]
     return min(sizes) if len(sizes) == len(gpus) and sizes else None
 
@@ -247,7 +259,7 @@ def _fraction(
     facts: VersionFacts,
     model: ModelFacts,
     server: ServerRequest,
-    gpus: tuple[Gpu, ...],
+    gpus: tuple[GpuFacts, ...],
     observed: Observed,
     explanation: list[str],
 ) -> tuple[float | None, str]:
@@ -265,7 +277,9 @@ def _fraction(
     card = _smallest_card(gpus)
     defaults = facts.fraction_defaults
     if defaults is not None and not model.multimodal and card is not None:
-        fraction, formula = default_mem_fraction(defaults, card // MIB, server, model.attention.family)
+        # All latent caches are captured alike.
+        family = FAMILY_MLA if model.attention.latent else model.attention.family
+        fraction, formula = default_mem_fraction(defaults, card // MIB, server, family)
         explanation.append(f"mem_fraction_static of SGLang {facts.version} = {formula}")
         return fraction, "default"
     if observed.kv_pool_bytes is not None:
@@ -284,7 +298,7 @@ def _fraction(
 
 
 def _before_load(
-    server: ServerRequest, gpus: tuple[Gpu, ...], observed: Observed, assumptions: list[str]
+    server: ServerRequest, gpus: tuple[GpuFacts, ...], observed: Observed, assumptions: list[str]
 ) -> int | None:
     if observed.available_before_load_bytes is not None:
         return observed.available_before_load_bytes
@@ -341,11 +355,10 @@ def _estimated_budget(
 
 def _raise_fraction(
     observed: Observed,
+    division: Division,
     budget: int,
     before: int | None,
     fraction: float | None,
-    per_token: int,
-    page_size: int,
     margin_bytes: int,
 ) -> FractionRaise | None:
     """The KV budget grows by C(before) times what the fraction grows by, so idle bytes less a margin can go there."""
@@ -357,13 +370,15 @@ def _raise_fraction(
     if not fraction < raised < 1:
         return None
     gained = math.floor(before * (raised - fraction))
-    tokens = _whole_pages((budget + gained) // per_token, page_size)
+    more, _lines = divide(division, budget + gained)
+    today, _lines = divide(division, budget)
     return FractionRaise(
         idle_bytes_per_gpu=idle,
         margin_bytes=margin_bytes,
         mem_fraction_static=raised,
         gained_bytes=gained,
-        gained_tokens=tokens - _whole_pages(budget // per_token, page_size),
-        kv_pool_bytes=tokens * per_token,
-        max_total_num_tokens=tokens,
+        gained_tokens=more.profiled - today.profiled,
+        budget_bytes=budget + gained,
+        kv_pool_bytes=_used_bytes(more),
+        max_total_num_tokens=more.profiled,
     )

@@ -14,9 +14,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.placement import Seat
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Machine
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import Seat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
 BY_RATIO, BY_SIZE, BY_FRACTION, DISABLED = "ratio", "size", "fraction", "disabled"
@@ -31,12 +32,16 @@ RATIO_STEP = 100  # largest ratios are given in hundredths
 
 @dataclass(frozen=True)
 class Sizing:
-    """How the host pool is sized: by a ratio, by whole GB a rank, or by a share of the free host memory."""
+    """How the host pool is sized: by a ratio, by whole GB a rank, or by a share of the free host memory.
+
+    C(size_bytes) is one pool's part of a size that several pools share.
+    """
 
     mode: str
     ratio: float | None = None
     size_gb: int | None = None
     fraction: float | None = None
+    size_bytes: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,9 @@ class Limit:
 
 def pool_tokens(facts: VersionFacts, device_tokens: int, page_size: int, per_token: int, sizing: Sizing) -> int:
     """Tokens of a rank's host pool, rounded to pages as the release does."""
-    if sizing.size_gb is not None and sizing.size_gb > 0:
+    if sizing.size_bytes is not None:
+        wanted = int(sizing.size_bytes // per_token)
+    elif sizing.size_gb is not None and sizing.size_gb > 0:
         wanted = int(sizing.size_gb * 1e9 // per_token)
     else:
         wanted = int(device_tokens * (sizing.ratio or 0.0))
@@ -133,7 +140,7 @@ def guard_need(facts: VersionFacts, ranks: int, bytes_per_rank: int, sizing: Siz
     return GuardNeed(facts.guard, everything, (2 * ranks - 1) * bytes_per_rank + reserve)
 
 
-def usable_host_bytes(machine: Machine, own_pinned_bytes: int, held_by_device_bytes: int) -> int | None:
+def usable_host_bytes(machine: MachineFacts, own_pinned_bytes: int, held_by_device_bytes: int) -> int | None:
     """Host memory that the pools and the reserve can take: available, plus what this instance itself holds now."""
     available = machine.memory_available_bytes
     if available is None:
@@ -141,23 +148,24 @@ def usable_host_bytes(machine: Machine, own_pinned_bytes: int, held_by_device_by
     available += own_pinned_bytes
     if machine.cgroup_limit_bytes is not None:
         available = min(available, machine.cgroup_limit_bytes)
+    if machine.cgroup_available_bytes is not None:
+        available = min(available, machine.cgroup_available_bytes + own_pinned_bytes)
     return available - held_by_device_bytes
 
 
-def node_available(machine: Machine, assumptions: list[str]) -> dict[int, int | None]:
-    """Available memory of each NUMA node; where a machine does not say, its memory is divided evenly."""
-    known = {node.id: node.memory_available_bytes for node in machine.nodes}
+def node_available(machine: MachineFacts, assumptions: list[str]) -> dict[int, int | None]:
+    """Available memory of each node that pools can lie on; divided evenly where a machine does not say."""
+    homes = machine.homes
+    known = {node.id: node.memory_available_bytes for node in homes}
     if not known or all(value is not None for value in known.values()):
         return known
     if machine.memory_available_bytes is None:
         return known
-    totals = [node.memory_total_bytes for node in machine.nodes]
+    totals = [node.memory_total_bytes for node in homes]
     if all(total is not None for total in totals):
         whole = sum(total or 0 for total in totals)
         assumptions.append("The available memory is spread over the NUMA nodes in proportion to their size.")
-        return {
-            node.id: machine.memory_available_bytes * (node.memory_total_bytes or 0) // whole for node in machine.nodes
-        }
+        return {node.id: machine.memory_available_bytes * (node.memory_total_bytes or 0) // whole for node in homes}
     assumptions.append(
         f"The {len(known)} NUMA nodes have equal memory, and what is available is divided evenly between them."
     )
@@ -165,23 +173,25 @@ def node_available(machine: Machine, assumptions: list[str]) -> dict[int, int | 
 
 
 def shares(
-    machine: Machine,
+    machine: MachineFacts,
     seats: Sequence[Seat],
     bytes_per_rank: int,
     reserve_bytes: int,
     own_pinned_bytes: int,
     assumptions: list[str],
 ) -> tuple[NodeShare, ...]:
-    """What each NUMA node has to hold when every rank's pool lies on the node of its GPU.
+    """What each NUMA node has to hold when every rank's pool lies on the node of its seat.
 
-    The machine-wide reserve is divided evenly: weights in the page cache, the ranks' own memory and everything else
-    live somewhere too. What a running instance holds is added back where its ranks sit.
+    Nodes without CPUs, such as the memory of a GPU, and those closed to services hold none. The machine-wide reserve is
+    divided evenly: weights in the page cache, the ranks' own memory and everything else live somewhere too. What a
+    running instance holds is added back where its ranks sit.
     """
-    if not machine.nodes or any(seat.numa_node is None for seat in seats):
+    homes = machine.homes
+    if not homes or any(seat.numa_node is None for seat in seats):
         return ()
     available = node_available(machine, assumptions)
     result = []
-    for node in machine.nodes:
+    for node in homes:
         ranks = tuple(seat.rank for seat in seats if seat.numa_node == node.id)
         free = available.get(node.id)
         if free is not None:
@@ -192,7 +202,7 @@ def shares(
                 ranks=ranks,
                 pinned_bytes=len(ranks) * bytes_per_rank,
                 available_bytes=free,
-                limit_bytes=None if free is None else free - reserve_bytes // len(machine.nodes),
+                limit_bytes=None if free is None else free - reserve_bytes // len(homes),
             )
         )
     return tuple(result)
@@ -205,6 +215,7 @@ def limits(
     reserve_bytes: int,
     nodes: Sequence[NodeShare],
     sizing: Sizing,
+    numa_binding: str,
 ) -> tuple[Limit, ...]:
     """Every bound on what one rank may pin, tightest first."""
     found = []
@@ -231,7 +242,7 @@ def limits(
                 f"({usable_bytes / GB:,.2f} GB available - {facts.guard_reserve_bytes / GB:,.2f} GB) / {text}",
             )
         )
-    if facts.numa_binding == "strict":
+    if numa_binding == STRICT:
         for node in nodes:
             if node.ranks and node.limit_bytes is not None:
                 found.append(
@@ -244,7 +255,7 @@ def limits(
     return tuple(sorted(found, key=lambda limit: limit.bytes_per_rank))
 
 
-def _largest(upper: int, fits: Callable[[int], bool]) -> int:
+def largest_fitting(upper: int, fits: Callable[[int], bool]) -> int:
     """The largest whole number from 1 to C(upper) that fits, 0 if none does; C(fits) is monotone."""
     low, high = 0, max(0, upper)
     while low < high:
@@ -269,7 +280,7 @@ def largest_ratio(
     # One page more, for the releases that round down.
     reach = max(0, bytes_per_rank) + page_size * per_token
     upper = reach * RATIO_STEP // (device_tokens * per_token) + 1
-    found = _largest(upper, lambda hundredths: tokens(hundredths) * per_token <= bytes_per_rank)
+    found = largest_fitting(upper, lambda hundredths: tokens(hundredths) * per_token <= bytes_per_rank)
     if found == 0 or tokens(found) <= smallest:
         return None
     return found / RATIO_STEP
@@ -285,5 +296,5 @@ def largest_size_gb(
         return pool_tokens(facts, device_tokens, page_size, per_token, Sizing(BY_SIZE, size_gb=size_gb))
 
     upper = max(0, bytes_per_rank) // GB + 1
-    found = _largest(upper, lambda size: tokens(size) * per_token <= bytes_per_rank)
+    found = largest_fitting(upper, lambda size: tokens(size) * per_token <= bytes_per_rank)
     return found if found and tokens(found) > smallest else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import distinct_copies
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import MAMBA
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import (
     BY_FRACTION,
@@ -24,16 +24,21 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import
     Sizing,
     auto_ratio,
     guard_need,
-    largest_ratio,
-    largest_size_gb,
     limits,
-    pool_tokens,
     shares,
     usable_host_bytes,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.placement import Seat
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_pools import (
+    check_host_pools,
+    copies_of,
+    host_pools,
+    largest_ratio_of,
+    largest_size_of,
+    mirrored_bytes,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import Seat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
 
@@ -45,7 +50,7 @@ class HostPlan:
     effective_ratio: float | None
     pools: tuple[Pool, ...]
     ranks: int
-    copies: int
+    copies: tuple[int, ...]  # for each pool, the ranks with one of their own
     nodes: tuple[NodeShare, ...]
     numa_binding: str
     reserve_bytes: int
@@ -74,7 +79,11 @@ class HostPlan:
 
     @property
     def unique_bytes(self) -> int:
-        return self.copies * self.bytes_per_rank
+        return sum(pool.bytes_per_rank * copies for pool, copies in zip(self.pools, self.copies))
+
+    @property
+    def duplication_factor(self) -> float:
+        return self.bytes_total / self.unique_bytes if self.unique_bytes else 1.0
 
     @property
     def required_available_bytes(self) -> int:
@@ -95,6 +104,7 @@ def plan_host(
     transfer: tuple[str | None, str | None],
     device: DevicePlan,
     placed: tuple[Seat, ...],
+    numa_binding: str,
     assumptions: list[str],
 ) -> HostPlan:
     ranks = request.server.ranks
@@ -109,32 +119,34 @@ def plan_host(
     if sizing.mode == BY_FRACTION:
         ratio = facts.default_ratio
         if usable is not None:
-            ratio = auto_ratio(facts, device.kv_pool_bytes, ranks, usable, sizing.fraction or 1.0)
+            ratio = auto_ratio(facts, mirrored_bytes(device.pools), ranks, usable, sizing.fraction or 1.0)
     if sizing.mode != DISABLED:
         effective = Sizing(sizing.mode, ratio=ratio, size_gb=sizing.size_gb, fraction=sizing.fraction)
-        tokens = pool_tokens(facts, device.max_total_num_tokens, device.page_size, device.bytes_per_token, effective)
-        pools = (Pool("kv", max(0, tokens), device.bytes_per_token),)
+        check_host_pools(facts, device.division.attention)
+        pools = host_pools(facts, device.pools, device.page_size, effective)
     bytes_per_rank = sum(pool.bytes_per_rank for pool in pools)
     reserve = request.host_reserve_bytes
     nodes = shares(request.machine, placed, bytes_per_rank, reserve, own, assumptions)
-    bounds = limits(facts, ranks, usable, reserve, nodes, sizing) if pools else ()
+    bounds = limits(facts, ranks, usable, reserve, nodes, sizing, numa_binding) if pools else ()
     tightest = bounds[0].bytes_per_rank if bounds else None
-    geometry = (facts, device.max_total_num_tokens, device.page_size, device.bytes_per_token)
+    geometry = (facts, device.pools, device.page_size)
     return HostPlan(
         sizing=sizing,
         effective_ratio=ratio if sizing.mode != BY_SIZE else None,
         pools=pools,
         ranks=ranks,
-        copies=distinct_copies(request.model.attention, request.server.tensor_parallel_size),
+        copies=tuple(
+            copies_of(device.division.attention, pool.kind, request.server.tensor_parallel_size) for pool in pools
+        ),
         nodes=nodes,
-        numa_binding=facts.numa_binding if device.device == "cuda" else "none",
+        numa_binding=numa_binding,
         reserve_bytes=reserve,
         held_by_device_bytes=held,
         available_bytes=None if usable is None else usable + held,
         guard=guard_need(facts, ranks, bytes_per_rank, sizing) if pools else None,
         limits=bounds,
-        largest_ratio=None if tightest is None else largest_ratio(*geometry, tightest),
-        largest_size_gb=None if tightest is None else largest_size_gb(*geometry, tightest),
+        largest_ratio=None if tightest is None else largest_ratio_of(*geometry, tightest),
+        largest_size_gb=None if tightest is None else largest_size_of(*geometry, tightest),
         meter=facts.meter,
         io_backend=transfer[0],
         mem_layout=transfer[1],
@@ -151,25 +163,49 @@ def asked_for(host: HostPlan) -> str:
     return f"HiCache ratio {host.sizing.ratio}"
 
 
+def _pool_lines(device: DevicePlan, host: HostPlan) -> list[str]:
+    first, *others = host.pools
+    lines = [
+        f"host tokens a rank = {asked_for(host)} of {format_count(device.max_total_num_tokens)} device tokens, "
+        f"in pages of {device.page_size} = {format_count(first.tokens)}",
+        f"host bytes a rank = {format_count(first.tokens)} x {first.bytes_per_token:,} = "
+        f"{format_gb(first.bytes_per_rank)}",
+    ]
+    lines += [
+        f"host {pool.kind} pool = {format_count(pool.tokens)} {'states' if pool.kind == MAMBA else 'tokens'} x "
+        f"{pool.bytes_per_token:,} = {format_gb(pool.bytes_per_rank)}"
+        for pool in others
+    ]
+    if others:
+        lines.append(f"host bytes a rank in {len(host.pools)} pools = {format_gb(host.bytes_per_rank)}")
+    return lines
+
+
+def _total_line(host: HostPlan) -> str:
+    total = (
+        f"host bytes in all = {host.ranks} ranks x {format_gb(host.bytes_per_rank)} = {format_gb(host.bytes_total)}; "
+    )
+    if len(set(host.copies)) > 1:
+        return f"{total}{format_gb(host.unique_bytes)} of them unique"
+    copies = host.copies[0]
+    return (
+        f"{total}{copies} of them hold{'s' if copies == 1 else ''} a cache of {'its' if copies == 1 else 'their'} own "
+        f"= {format_gb(host.unique_bytes)} unique"
+    )
+
+
 def explain_host(device: DevicePlan, host: HostPlan) -> list[str]:
     """The arithmetic of the host pools, a line for each number."""
     if not host.pools or host.guard is None:
         return ["HiCache is off"]
-    pool = host.pools[0]
     of_device = ""
     if host.held_by_device_bytes:
         of_device = f" + {format_gb(host.held_by_device_bytes)} of the CPU's own KV cache and weights"
-    lines = [
-        f"host tokens a rank = {asked_for(host)} of {format_count(device.max_total_num_tokens)} device tokens, "
-        f"in pages of {device.page_size} = {format_count(pool.tokens)}",
-        f"host bytes a rank = {format_count(pool.tokens)} x {pool.bytes_per_token:,} = "
-        f"{format_gb(pool.bytes_per_rank)}",
-        f"host bytes in all = {host.ranks} ranks x {format_gb(host.bytes_per_rank)} = {format_gb(host.bytes_total)}; "
-        f"{host.copies} of them hold{'s' if host.copies == 1 else ''} a cache of "
-        f"{'its' if host.copies == 1 else 'their'} own = {format_gb(host.unique_bytes)} unique",
+    lines = [*_pool_lines(device, host), _total_line(host)]
+    lines.append(
         f"must be available = {format_gb(host.bytes_total)}{of_device} + {format_gb(host.reserve_bytes)} reserve = "
-        f"{format_gb(host.required_available_bytes)}",
-    ]
+        f"{format_gb(host.required_available_bytes)}"
+    )
     guard = host.guard
     if guard.variant == "A":
         lines.append(f"guard A asks for one rank + 10 GiB = {format_gb(guard.required_bytes)}")

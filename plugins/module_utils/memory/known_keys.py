@@ -35,13 +35,31 @@ MODEL_KEYS = frozenset(
         "max_position_embeddings",
         "dtype",
         "quantization",
+        "quantization_details",
         "kv_cache_quantized",
+        "repository",
+        "revision",
+        "structure",
         "weights",
         "manifest_sha256",
         "problems",
     }
 )
-WEIGHTS_KEYS = frozenset({"total_bytes", "by_dtype", "by_kind", "files"})
+WEIGHTS_KEYS = frozenset(
+    {
+        "total_bytes",
+        "by_dtype",
+        "by_kind",
+        "by_part",
+        "scales_by_part",
+        "layers",
+        "groups",
+        "files",
+        "tensors",
+        "load_format",
+        "ignored_files",
+    }
+)
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -26,6 +26,7 @@ SERVER_OPTIONS: dict[str, Any] = {
     "context_length": {"type": "int"},
     "attention_backend": {"type": "str"},
     "gpus": {"type": "list", "elements": "int", "default": []},
+    "numa_nodes": {"type": "list", "elements": "int", "default": []},
     "host": {"type": "str"},
     "port": {"type": "int"},
     "served_model_name": {"type": "str"},

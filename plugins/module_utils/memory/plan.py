@@ -4,7 +4,7 @@
 
 """The plan of one instance: device and host memory, placement, times, unit and arguments, or a refusal with reason.
 
-Pure: the same request gives the same plan. The parts live in device.py, host_plan.py, placement.py, timing.py and
+Pure: the same request gives the same plan. The parts live in device.py, host_plan.py, seating.py, timing.py and
 sglang/arguments.py, the judgement in verdict.py; here they are put together.
 """
 
@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan, plan_device
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import largest_ratio
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_division import divide
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_plan import HostPlan, explain_host, plan_host
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.placement import (
-    Seat,
-    choose_gpus,
-    seats,
-    visible_devices,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Machine, PlanRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_pools import largest_ratio_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.seating import seat_server
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.timing import Timing, plan_timing
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.verdict import (
@@ -31,6 +27,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.verdict imp
     judge_host,
     warnings_of,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import Seat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import (
     check_extra_arguments,
@@ -49,7 +47,7 @@ class Plan:
     version: VersionFacts
     model_name: str
     family: str
-    machine: Machine
+    machine: MachineFacts
     device: DevicePlan
     raised_largest_ratio: float | None
     host: HostPlan
@@ -70,14 +68,15 @@ def plan(request: PlanRequest) -> Plan:
     sizing = resolve_sizing(facts, hicache)
     transfer = resolve_transfer(facts, hicache) if hicache.enabled else (None, None)
     warnings = check_extra_arguments(facts, server, hicache.enabled)
-    gpus = () if server.device == "cpu" else choose_gpus(request.machine, server)
+    placed = seat_server(request.machine, server, facts)
     check_tensor_parallel(request.model.attention, server.tensor_parallel_size)
 
-    device = plan_device(facts, request.model, server, gpus, request.observed, request.margin_bytes)
-    placed = seats(request.machine, server, gpus)
+    device = plan_device(
+        facts, request.model, server, placed.gpus, request.observed, request.margin_bytes, hicache.enabled
+    )
     assumptions = [*request.machine.assumptions, *device.assumptions]
-    host = plan_host(request, facts, sizing, transfer, device, placed, assumptions)
-    warnings += warnings_of(request, facts, device, host, placed)
+    host = plan_host(request, facts, sizing, transfer, device, placed.seats, placed.binding.mode, assumptions)
+    warnings += warnings_of(request, facts, device, host, placed.problems)
     refusal = judge_host(facts, device, host)
     if refusal is not None:
         if not request.allow_oversubscription:
@@ -89,15 +88,18 @@ def plan(request: PlanRequest) -> Plan:
     return Plan(
         version=facts,
         model_name=request.model.name,
-        family=request.model.attention.family,
+        family=device.division.attention.family,
         machine=request.machine,
         device=device,
         raised_largest_ratio=_raised_largest_ratio(facts, device, host),
         host=host,
-        seats=placed,
+        seats=placed.seats,
         timing=timing,
-        environment=visible_devices(request.machine, gpus),
-        arguments=resolve_arguments(server, hicache, sizing, transfer, server.model_path or request.model.path),
+        environment=placed.environment,
+        arguments={
+            **resolve_arguments(server, hicache, sizing, transfer, server.model_path or request.model.path),
+            **({"numa-node": list(placed.binding.numa_nodes)} if placed.binding.numa_nodes else {}),
+        },
         warnings=tuple(warnings),
         assumptions=tuple(assumptions),
         explanation=(*device.explanation, *explain_host(device, host)),
@@ -107,10 +109,5 @@ def plan(request: PlanRequest) -> Plan:
 def _raised_largest_ratio(facts: VersionFacts, device: DevicePlan, host: HostPlan) -> float | None:
     if device.raised is None or not host.limits:
         return None
-    return largest_ratio(
-        facts,
-        device.raised.max_total_num_tokens,
-        device.page_size,
-        device.bytes_per_token,
-        host.limits[0].bytes_per_rank,
-    )
+    pools, _lines = divide(device.division, device.raised.budget_bytes)
+    return largest_ratio_of(facts, pools.pools, device.page_size, host.limits[0].bytes_per_rank)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import Plan
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Machine
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 
 MEMLOCK = "infinity"
 
@@ -40,6 +40,15 @@ def plan_as_dict(result: Plan) -> dict[str, Any]:
             "weights_bytes": device.weights_bytes,
             "reserved_bytes": device.reserved_bytes,
             "available_before_load_bytes": device.available_before_load_bytes,
+            "pools": [
+                {
+                    "kind": pool.kind,
+                    "slots": pool.slots,
+                    "bytes_per_slot": pool.bytes_per_slot,
+                    "allocated_bytes": pool.allocated_bytes,
+                }
+                for pool in device.pools
+            ],
             "kv_pool_bytes": device.kv_pool_bytes,
             "bytes_per_token": device.bytes_per_token,
             "page_size": device.page_size,
@@ -69,7 +78,7 @@ def plan_as_dict(result: Plan) -> dict[str, Any]:
             "bytes_per_rank": host.bytes_per_rank,
             "bytes_total": host.bytes_total,
             "unique_bytes": host.unique_bytes,
-            "duplication_factor": round(host.ranks / host.copies, 3),
+            "duplication_factor": round(host.duplication_factor, 3),
             "numa": [
                 {
                     "node": share.node,
@@ -119,7 +128,7 @@ def plan_as_dict(result: Plan) -> dict[str, Any]:
     }
 
 
-def _machine_as_dict(machine: Machine) -> dict[str, Any]:
+def _machine_as_dict(machine: MachineFacts) -> dict[str, Any]:
     boards: dict[tuple[str | None, int | None], int] = {}
     for gpu in machine.gpus:
         board = (gpu.name, gpu.memory_total_bytes)

@@ -17,38 +17,11 @@ from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import ModelFacts, model_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts, machine_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 DEFAULT_MARGIN_BYTES = 2 * GIB
 DEFAULT_HOST_RESERVE_BYTES = 10 * GIB
-
-
-@dataclass(frozen=True)
-class Gpu:
-    index: int
-    name: str | None
-    memory_total_bytes: int | None
-    numa_node: int | None
-    compute_capability: tuple[int, int] | None
-
-
-@dataclass(frozen=True)
-class NumaNode:
-    id: int
-    memory_total_bytes: int | None
-    memory_available_bytes: int | None
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The part of a topology that a memory plan needs."""
-
-    gpus: tuple[Gpu, ...]
-    nodes: tuple[NumaNode, ...]
-    memory_total_bytes: int | None
-    memory_available_bytes: int | None
-    cgroup_limit_bytes: int | None
-    assumptions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +38,7 @@ class ServerRequest:
     context_length: int | None = None
     attention_backend: str | None = None
     gpus: tuple[int, ...] = ()
+    numa_nodes: tuple[int, ...] = ()
     host: str | None = None
     port: int | None = None
     served_model_name: str | None = None
@@ -107,109 +81,13 @@ class Observed:
 class PlanRequest:
     sglang_version: str
     model: ModelFacts
-    machine: Machine
+    machine: MachineFacts
     server: ServerRequest
     hicache: HiCacheRequest
     observed: Observed = Observed()
     margin_bytes: int = DEFAULT_MARGIN_BYTES
     host_reserve_bytes: int = DEFAULT_HOST_RESERVE_BYTES
     allow_oversubscription: bool = False
-
-
-def _integer(value: Any, where: str) -> int | None:
-    if value is None:
-        return None
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        number = float(value)
-        if number != int(number):
-            raise ValueError
-        # int(float) loses bits above 2**53; whole numbers keep them all.
-        return int(value) if not isinstance(value, float) else int(number)
-    except (TypeError, ValueError, OverflowError):
-        raise Refusal("value_malformed", f"{where} is {value!r}.", "Expected a whole number, or null.") from None
-
-
-def _capability(value: Any) -> tuple[int, int] | None:
-    """C("12.0"), 12.0 or [12, 0]."""
-    if value is None:
-        return None
-    parts = value if isinstance(value, (list, tuple)) else str(value).split(".")
-    try:
-        return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
-    except (TypeError, ValueError, IndexError):
-        return None
-
-
-def _mappings(value: Any, where: str) -> list[Mapping[str, Any]]:
-    if value is None:
-        return []
-    if not isinstance(value, (list, tuple)) or any(not isinstance(item, Mapping) for item in value):
-        raise Refusal(
-            "value_malformed", f"{where} is not a list of mappings.", "Expected what gpu_topology_info returns."
-        )
-    return list(value)
-
-
-def machine_from_topology(topology: Mapping[str, Any]) -> Machine:
-    """The planner's part of what gpu_topology_info returns, or of the same on paper."""
-    gpus = []
-    for position, gpu in enumerate(_mappings(topology.get("gpus"), "topology.gpus")):
-        index = _integer(gpu.get("index"), f"topology.gpus[{position}].index")
-        node = _integer(gpu.get("numa_node"), f"topology.gpus[{position}].numa_node")
-        gpus.append(
-            Gpu(
-                index=position if index is None else index,
-                name=gpu.get("name"),
-                memory_total_bytes=_integer(
-                    gpu.get("memory_total_bytes"), f"topology.gpus[{position}].memory_total_bytes"
-                ),
-                # A guest's -1 means that the kernel does not know.
-                numa_node=None if node == -1 else node,
-                compute_capability=_capability(gpu.get("compute_capability")),
-            )
-        )
-    nodes = []
-    for position, entry in enumerate(_mappings(topology.get("numa_nodes"), "topology.numa_nodes")):
-        where = f"topology.numa_nodes[{position}]"
-        identity = _integer(entry.get("id"), f"{where}.id")
-        nodes.append(
-            NumaNode(
-                id=position if identity is None else identity,
-                memory_total_bytes=_integer(entry.get("memory_total_bytes"), f"{where}.memory_total_bytes"),
-                memory_available_bytes=_integer(entry.get("memory_available_bytes"), f"{where}.memory_available_bytes"),
-            )
-        )
-    _check_machine(gpus, nodes)
-    host = topology.get("host") or {}
-    if not isinstance(host, Mapping):
-        raise Refusal("value_malformed", "topology.host is not a mapping.", "Expected what gpu_topology_info returns.")
-    return Machine(
-        gpus=tuple(sorted(gpus, key=lambda gpu: gpu.index)),
-        nodes=tuple(sorted(nodes, key=lambda node: node.id)),
-        memory_total_bytes=_integer(host.get("memory_total_bytes"), "topology.host.memory_total_bytes"),
-        memory_available_bytes=_integer(host.get("memory_available_bytes"), "topology.host.memory_available_bytes"),
-        cgroup_limit_bytes=_integer(host.get("cgroup_limit_bytes"), "topology.host.cgroup_limit_bytes"),
-        assumptions=tuple(str(text) for text in topology.get("assumptions") or ()),
-    )
-
-
-def _check_machine(gpus: list[Gpu], nodes: list[NumaNode]) -> None:
-    """Indexes and ids name one thing each, and a GPU's node is one of the machine's."""
-    for label, found in (("GPU index", [gpu.index for gpu in gpus]), ("NUMA node id", [node.id for node in nodes])):
-        twice = sorted({number for number in found if found.count(number) > 1})
-        if twice:
-            raise Refusal("topology_ambiguous", f"{label} {twice[0]} stands twice in topology.", "Expected each once.")
-    known = {node.id for node in nodes}
-    for gpu in gpus:
-        if known and gpu.numa_node is not None and gpu.numa_node not in known:
-            raise Refusal(
-                "numa_node_missing",
-                f"GPU {gpu.index} lies on NUMA node {gpu.numa_node}, and topology.numa_nodes holds "
-                f"{', '.join(str(node) for node in sorted(known))}.",
-                "Expected the GPU's node among them: add it, or correct the GPU's numa_node.",
-            )
 
 
 def _check_numbers(arguments: Mapping[str, Any]) -> None:
@@ -258,8 +136,9 @@ def plan_request(arguments: Mapping[str, Any]) -> PlanRequest:
 
     _check_numbers(arguments)
     server = given("server")
-    if "gpus" in server:
-        server["gpus"] = tuple(server["gpus"])
+    for name in ("gpus", "numa_nodes"):
+        if name in server:
+            server[name] = tuple(server[name])
     hicache = given("hicache")
     extra = {
         key: int(arguments[key]) for key in ("margin_bytes", "host_reserve_bytes") if arguments.get(key) is not None
@@ -267,7 +146,7 @@ def plan_request(arguments: Mapping[str, Any]) -> PlanRequest:
     return PlanRequest(
         sglang_version=str(arguments["sglang_version"]),
         model=model_facts(arguments["model"]),
-        machine=machine_from_topology(arguments.get("topology") or {}),
+        machine=machine_facts(arguments.get("topology") or {}),
         server=ServerRequest(**server),
         hicache=HiCacheRequest(**hicache),
         observed=Observed(**given("observed")),

@@ -126,10 +126,12 @@ def _numa(plan: Mapping[str, Any]) -> list[str]:
         if node["available_bytes"] is not None:
             text += f", {_round_gb(node['left_bytes'])} of {_round_gb(node['available_bytes'])} left"
         lines.append(text)
-    if lines and plan["device"]["device"] != "cpu":
+    # On a machine with one node there is nothing to bind.
+    told = host["numa_binding"] != "none" or len(host["numa"]) > 1
+    if lines and told and plan["device"]["device"] != "cpu":
         binding = {
-            "strict": "ranks are bound strictly to the node of their GPU",
-            "preferred": "ranks prefer the node of their GPU and may spill over",
+            "strict": "ranks are bound strictly to their node",
+            "preferred": "ranks prefer their node and may spill over",
             "none": "ranks are not bound; this is where first touch would put them",
         }[host["numa_binding"]]
         lines.append(f"in this version {binding}")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import FAMILY_MLA, Attention
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_FRACTION, DEPENDS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_plan import HostPlan, asked_for
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.placement import Seat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
@@ -26,7 +26,7 @@ def check_tensor_parallel(attention: Attention, tensor_parallel_size: int) -> No
     def even(ranks: int) -> bool:
         smaller, larger = sorted((kv_heads, ranks))
         # MLA has one latent head, whole on every rank.
-        return heads % ranks == 0 and (attention.family == FAMILY_MLA or larger % smaller == 0)
+        return heads % ranks == 0 and (attention.latent or larger % smaller == 0)
 
     if not even(tensor_parallel_size):
         fitting = [size for size in range(1, 2 * tensor_parallel_size) if even(size)]
@@ -103,10 +103,10 @@ def judge_host(facts: VersionFacts, device: DevicePlan, host: HostPlan) -> Refus
 
 
 def warnings_of(
-    request: PlanRequest, facts: VersionFacts, device: DevicePlan, host: HostPlan, placed: Sequence[Seat]
+    request: PlanRequest, facts: VersionFacts, device: DevicePlan, host: HostPlan, placed: Sequence[Problem]
 ) -> list[Problem]:
-    """What an operator should know of a plan that can be had."""
-    found = []
+    """What an operator should know of a plan that can be had; C(placed) is what its placement states."""
+    found = list(placed)
     if not facts.exact:
         found.append(
             Problem(
@@ -151,17 +151,8 @@ def warnings_of(
                 "Give topology.host.memory_available_bytes.",
             )
         )
-    if device.device == "cuda" and request.machine.nodes and any(seat.numa_node is None for seat in placed):
-        found.append(
-            Problem(
-                "numa_affinity_unknown",
-                "warning",
-                "The NUMA node of a GPU is not known, so the host pools are not checked node by node.",
-                "On a guest, ask for a virtual topology that exposes it.",
-            )
-        )
     # Where the machine as a whole is short, its nodes are no news.
-    if host.numa_binding != "strict" and (host.left_bytes or 0) >= 0:
+    if host.numa_binding != STRICT and (host.left_bytes or 0) >= 0:
         found.extend(
             Problem(
                 "numa_node_overflows",

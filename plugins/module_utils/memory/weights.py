@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What safetensors headers and their index say about a model's weights; pure, on bytes that the caller has read.
+"""What a safetensors header says about the tensors of one file; pure, on bytes that the caller has read.
 
 Format: https://huggingface.co/docs/safetensors. A file is 8 bytes of header length (little endian), a JSON header
 that maps each tensor to dtype, shape and data offsets, and the data. Headers come from downloads, so nothing in them
@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 PREFIX_BYTES = 8
 # The format's own bound; the largest headers seen are a few MB.
 MAX_HEADER_BYTES = 100_000_000
+# The longest shapes seen have 5 sides (convolutions over video).
+MAX_DIMENSIONS = 16
+MAX_SIDE = 1 << 48
 
 _DTYPE_BITS = {
     "BOOL": 8,
@@ -46,16 +49,6 @@ _DTYPE_BITS = {
     "F6_E3M2": 6,
 }
 
-# First match wins; what matches nothing is "other".
-_KINDS = (
-    ("vision", ("vision_tower.", "visual.", "vision_model.", "mm_projector.", "multi_modal_projector.")),
-    ("expert", (".experts.", ".shared_experts.", ".shared_expert.")),
-    ("attention", (".self_attn.", ".attention.", ".attn.")),
-    ("dense", (".mlp.", ".feed_forward.")),
-    ("embedding", ("embed_tokens", "lm_head", "wte.", "word_embeddings")),
-    ("norm", ("norm",)),
-)
-
 
 class HeaderError(Exception):
     """A header that cannot be what it claims; the message is one sentence about the file."""
@@ -66,6 +59,7 @@ class Tensor:
     name: str
     dtype: str
     size_bytes: int
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,14 +68,6 @@ class Shard:
 
     tensors: tuple[Tensor, ...]
     expected_file_bytes: int
-
-
-@dataclass(frozen=True)
-class IndexCheck:
-    """An index held against the files that are there."""
-
-    missing: tuple[str, ...]
-    extra: tuple[str, ...]
 
 
 def header_length(prefix: bytes, file_bytes: int) -> int:
@@ -101,7 +87,7 @@ def header_length(prefix: bytes, file_bytes: int) -> int:
 def parse_header(header: bytes) -> Shard:
     """Tensors of one shard; a header that contradicts itself is an error."""
     try:
-        entries = json.loads(header.decode("utf-8"))
+        entries = json.loads(header.decode("utf-8"), object_pairs_hook=_unique)
     except (UnicodeDecodeError, ValueError, RecursionError):
         raise HeaderError("its header is not JSON") from None
     if not isinstance(entries, dict) or not is_text(entries):
@@ -112,7 +98,9 @@ def parse_header(header: bytes) -> Shard:
         if name == "__metadata__":
             continue
         start, end = _offsets(name, entry)
-        tensors.append(Tensor(name=name, dtype=str(entry["dtype"]), size_bytes=end - start))
+        tensors.append(
+            Tensor(name=name, dtype=str(entry["dtype"]), size_bytes=end - start, shape=tuple(entry["shape"]))
+        )
         spans.append((start, end, name))
     position = 0
     for start, end, name in sorted(spans):
@@ -120,6 +108,15 @@ def parse_header(header: bytes) -> Shard:
             raise HeaderError(f"its tensor {name} begins at {start}, expected {position}")
         position = end
     return Shard(tuple(tensors), PREFIX_BYTES + len(header) + position)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON's last of two equal names would win in silence, and the first one's bytes would be a gap without a name."""
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise HeaderError(f"its header names {twice} twice")
+    return entries
 
 
 def is_text(value: object) -> bool:
@@ -146,6 +143,8 @@ def _offsets(name: str, entry: Any) -> tuple[int, int]:
     start, end = offsets
     if end < start:
         raise HeaderError(f"its tensor {name} ends before it begins")
+    if len(shape) > MAX_DIMENSIONS or any(side > MAX_SIDE for side in shape):
+        raise HeaderError(f"its tensor {name} has a shape that no tensor needs")
     # A dtype that is newer than this table is counted by its offsets alone.
     if isinstance(dtype, str) and dtype in _DTYPE_BITS:
         elements = 1
@@ -158,40 +157,3 @@ def _offsets(name: str, entry: Any) -> tuple[int, int]:
     elif not isinstance(dtype, str):
         raise HeaderError(f"its tensor {name} has no dtype")
     return start, end
-
-
-def tensor_kind(name: str) -> str:
-    """Which part of a model a tensor belongs to: attention, dense, expert, embedding, norm, vision or other."""
-    for kind, marks in _KINDS:
-        if any(mark in name for mark in marks):
-            return kind
-    return "other"
-
-
-def bytes_by(tensors: Iterable[Tensor]) -> tuple[dict[str, int], dict[str, int]]:
-    """(bytes by dtype, bytes by kind)."""
-    by_dtype: dict[str, int] = {}
-    by_kind: dict[str, int] = {}
-    for tensor in tensors:
-        by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + tensor.size_bytes
-        kind = tensor_kind(tensor.name)
-        by_kind[kind] = by_kind.get(kind, 0) + tensor.size_bytes
-    return dict(sorted(by_dtype.items())), dict(sorted(by_kind.items()))
-
-
-def index_files(index: Any) -> tuple[str, ...]:
-    """File names in a C(model.safetensors.index.json); names that leave the folder are an error."""
-    weight_map = index.get("weight_map") if isinstance(index, Mapping) else None
-    if not isinstance(weight_map, Mapping) or not weight_map:
-        raise HeaderError("it has no weight_map")
-    names = sorted({str(name) for name in weight_map.values()})
-    for name in names:
-        if "/" in name or "\x00" in name or name in ("", ".", ".."):
-            raise HeaderError(f"it names the file {name!r}, which is not a plain file name")
-    return tuple(names)
-
-
-def check_index(expected: Iterable[str], present: Iterable[str]) -> IndexCheck:
-    """Shards that the index names and that are not there, and those that are there and not named."""
-    wanted, found = set(expected), set(present)
-    return IndexCheck(missing=tuple(sorted(wanted - found)), extra=tuple(sorted(found - wanted)))

@@ -42,6 +42,7 @@ OWNED_FLAGS = {
     "pipeline-parallel-size": "server.pipeline_parallel_size",
     "base-gpu-id": "server.gpus",
     "gpu-id-step": "server.gpus",
+    "numa-node": "server.numa_nodes",
     "page-size": "server.page_size",
     "kv-cache-dtype": "server.kv_cache_dtype",
     "dtype": "server.dtype",

@@ -121,7 +121,10 @@ class VersionFacts:
     default_write_policy: str
     prefetch_policy: str | None
     kv_cache_dtypes: tuple[str, ...]
-    numa_binding: str  # "none" | "preferred" | "strict"
+    numa_binding: str  # what the server does by itself: "none" | "preferred" | "strict"
+    numa_flag_binding: str  # what --numa-node makes it do, "none" where there is no such flag
+    numa_preferred_environment: tuple[tuple[str, str], ...]  # turns strict binding into a wish; empty: cannot be had
+    numa_off_environment: tuple[tuple[str, str], ...]  # keeps the server from binding by itself; empty: cannot be had
     reads_config_file: bool
     clean_stop_exit_statuses: tuple[str, ...]  # what systemd has to count as success beside 0
     fraction_defaults: FractionDefaults | None
@@ -190,9 +193,22 @@ _KV_CACHE_DTYPES: tuple[tuple[str, tuple[str, ...]], ...] = (
 DEFAULT_RATIO = 2.0
 _HOST_MEMORY_FRACTION: tuple[tuple[str, float | None], ...] = (("0.4.7", None), ("0.5.21", 0.8))
 
-# environ.py SGLANG_AUTO_NUMA_BIND (True from 0.5.18: numactl --membind, strict) and mem_cache/hiradix_cache.py of
-# 0.5.8 and 0.5.9 (numa_set_preferred, a wish the kernel may not fulfil).
-_NUMA_BINDING = (("0.4.7", "none"), ("0.5.8", "preferred"), ("0.5.10", "none"), ("0.5.18", "strict"))
+# utils/numa_utils.py (numactl --membind, strict) and mem_cache/hiradix_cache.py of 0.5.8 and 0.5.9 (numa_set_preferred,
+# a wish that the kernel may not fulfil). environ.py has SGLANG_AUTO_NUMA_BIND from 0.5.10, off by default to 0.5.17;
+# nothing reads it before 0.5.18, so that those releases bind all the same.
+_NUMA_BINDING = (("0.4.7", "none"), ("0.5.8", "preferred"), ("0.5.10", "strict"))
+# server_args.py numa_node; utils/common.py numa_bind_to_node (numa_run_on_node and the kernel's own, local choice of
+# memory) before utils/numa_utils.py configure_subprocess (numactl --cpunodebind --membind) came with 0.5.6.
+_NUMA_FLAG_BINDING = (("0.4.7", "none"), ("0.5.2", "preferred"), ("0.5.6", "strict"))
+# Without SGLANG_NUMA_BIND_V2 the scheduler binds itself through libnuma instead: its CPUs, and memory by preference.
+_NUMA_PREFERRED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    ("0.4.7", ()),
+    ("0.5.6", (("SGLANG_NUMA_BIND_V2", "false"),)),
+)
+_NUMA_OFF: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    ("0.4.7", ()),
+    ("0.5.18", (("SGLANG_AUTO_NUMA_BIND", "false"),)),
+)
 
 # server_args_config_parser.py
 _CONFIG_FILE = (("0.4.7", False), ("0.5.3", True))
@@ -267,6 +283,11 @@ def _at(history: Sequence[tuple[str, T]], version: Version) -> T:
     return value
 
 
+def value_at(history: Sequence[tuple[str, T]], version: Version) -> T:
+    """The value of the last row that is not newer than C(version), for the tables of other files."""
+    return _at(history, version)
+
+
 def flag_absence(flag: str, version: Version) -> str | None:
     """Why a release does not know a flag (given without dashes), or None when nothing says so."""
     for name, first, last, instead in _FLAG_LIFETIMES:
@@ -323,6 +344,9 @@ def version_facts(text: str) -> VersionFacts:
         prefetch_policy=_at(_PREFETCH_POLICY, version),
         kv_cache_dtypes=_at(_KV_CACHE_DTYPES, version),
         numa_binding=_at(_NUMA_BINDING, version),
+        numa_flag_binding=_at(_NUMA_FLAG_BINDING, version),
+        numa_preferred_environment=_at(_NUMA_PREFERRED, version),
+        numa_off_environment=_at(_NUMA_OFF, version),
         reads_config_file=_at(_CONFIG_FILE, version),
         clean_stop_exit_statuses=_at(_CLEAN_STOP, version),
         fraction_defaults=FRACTION_DEFAULTS.get(str(version.base)),

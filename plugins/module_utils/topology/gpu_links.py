@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.links imp
     route_of,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import GpuLink, Host, NumaNode
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import NvmlReading
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import NvmlReading
 
 Matrix = Sequence[Sequence["str | None"]]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import NvmlGpu
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import NvmlGpu
 
 
 @dataclass(frozen=True)

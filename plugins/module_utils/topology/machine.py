@@ -9,9 +9,10 @@ Sizes are bytes, link speeds PCIe generations, unknown is None. Everything is fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.plain import plain
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 
 
@@ -256,14 +257,5 @@ class Machine:
     problems: tuple[Problem, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = _plain(self)
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses to dicts and tuples to lists, all the way down: what JSON can hold."""
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
+        values: dict[str, Any] = plain(self)
+        return values

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import name_iommu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import name_iommu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import FIRST_SWITCH_PORT, PciGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_list
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu, Host, NumaNode
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import FIRST_SWITCH_PORT, PciGpu
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import parse_cpu_list
 
 
 def node_of(node: int | None, cpu_list: str | None, nodes: Sequence[NumaNode]) -> int | None:

@@ -14,7 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb, format_gib
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import format_cpu_list, parse_cpu_list
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
+    format_cpu_list,
+    parse_cpu_list,
+)
 
 LABEL_WIDTH = 11
 TEXT_WIDTH = 106

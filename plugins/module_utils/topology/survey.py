@@ -4,8 +4,8 @@
 
 """One machine out of what the kernel and the driver say about it, with what is wrong stated.
 
-Pure: the readings come from host.py, numa.py, pci.py and nvml.py. Where kernel and driver speak of the same thing, the
-kernel is believed about places (NUMA nodes, CPU lists, bridges) and the driver about the boards.
+Pure: the readings come from kernel/ and nvml/, what is wrong is decided in findings/. Where kernel and driver speak of
+the same thing, the kernel is believed about places (NUMA nodes, CPU lists, bridges), the driver about the boards.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from dataclasses import replace
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import board_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.driver_findings import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.findings.driver import (
     affinity_problems,
     inventory_problems,
     nvml_problems,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_findings import gpu_problems
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.findings.gpus import gpu_problems
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.findings.nodes import node_problems
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.findings.paths import (
+    level_problems,
+    path_problems,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_links import gpu_links, level_conflicts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_state import judged
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import (
     Driver,
     Gpu,
@@ -32,13 +38,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
     NumaNode,
     Pcie,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.node_findings import node_problems
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import NvmlGpu, NvmlReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.path_findings import (
-    level_problems,
-    path_problems,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import NvmlGpu, NvmlReading
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.places import host_of, placed, placed_nodes
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pwd
@@ -12,8 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import refuse_unknown_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.quantization import QuantizationDetails
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.rank_weights import WeightFacts, rank_weights
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_groups import groups_from_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_layout import RankLayout
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_structure import structure_from_facts
 from ansible_collections.gpufleet.sglang.plugins.modules import model_info
 
 CONFIG: dict[str, Any] = {
@@ -73,7 +81,7 @@ def test_facts_of_a_whole_model(folder: Path, capsys: pytest.CaptureFixture[str]
         "llama",
         "bfloat16",
     )
-    assert model["attention"] == {
+    expected = {
         "family": "gqa",
         "num_layers": 4,
         "num_attention_heads": 4,
@@ -83,12 +91,15 @@ def test_facts_of_a_whole_model(folder: Path, capsys: pytest.CaptureFixture[str]
         "kv_lora_rank": None,
         "qk_rope_head_dim": None,
     }
-    assert model["weights"] == {
-        "total_bytes": 240,
-        "by_dtype": {"BF16": 240},
-        "by_kind": {"attention": 200, "embedding": 40},
-        "files": 2,
-    }
+    assert {key: model["attention"][key] for key in expected} == expected
+    weights = model["weights"]
+    assert weights["total_bytes"] == 240
+    assert weights["by_dtype"] == {"BF16": 240}
+    assert weights["by_kind"] == {"attention": 200, "embedding": 40}
+    assert weights["by_part"] == {"attention": 200, "lm_head": 40}
+    assert weights["layers"] == [{"first": 0, "last": 0, "layer_bytes": 200, "by_part": {"attention": 200}}]
+    assert (weights["files"], weights["tensors"], weights["ignored_files"]) == (2, 2, [])
+    assert model["quantization"] is model["quantization_details"] is None
     assert model["problems"] == []
 
 
@@ -118,11 +129,12 @@ def test_architecture_that_is_not_planned_is_read_all_the_same(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "config.json").write_text(
-        json.dumps({**CONFIG, "architectures": ["GptOssForCausalLM"]}), encoding="utf-8"
+        json.dumps({**CONFIG, "architectures": ["NoSuchForCausalLM"]}), encoding="utf-8"
     )
     model = run(capsys, folder)["model"]
     assert model["attention"] is None
-    assert [problem["code"] for problem in model["problems"]] == ["architecture_unplanned"]
+    assert [problem["code"] for problem in model["problems"]] == ["architecture_unknown"]
+    assert model["weights"]["total_bytes"] == 240
 
 
 def spoil(folder: Path, what: str) -> None:
@@ -171,7 +183,7 @@ def spoil(folder: Path, what: str) -> None:
         ("shard too long", "model_shard_malformed", "longer than its header says"),
         ("shard empty", "model_shard_malformed", "0 bytes"),
         ("shard a login page", "model_shard_malformed", "bound"),
-        ("shard a pointer", "model_shard_malformed", "bound"),
+        ("shard a pointer", "model_file_pointer", "pointer of Git LFS"),
         ("index leads elsewhere", "model_index_malformed", "../../secret"),
         ("no weights", "model_weights_missing", "no safetensors file"),
     ],
@@ -240,3 +252,71 @@ def test_heads_without_an_element_are_told(folder: Path, capsys: pytest.CaptureF
     result = run(capsys, folder)
     assert result["model"]["attention"] is None
     assert "hidden_size 3 is below num_attention_heads 4" in result["model"]["problems"][0]["message"]
+
+
+def test_a_hub_cache_is_named_by_its_repository(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    snapshot = tmp_path / "models--org--tiny-model" / "snapshots" / "abc"
+    snapshot.parent.mkdir(parents=True)
+    folder.rename(snapshot)
+    for path in (snapshot, snapshot.parent.parent):
+        model = run(capsys, path)["model"]
+        assert (model["path"], model["name"], model["repository"], model["revision"]) == (
+            str(snapshot),
+            "tiny-model",
+            "org/tiny-model",
+            "abc",
+        )
+
+
+def test_quantisation_is_read_from_modelopt_s_own_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quantization = {
+        "quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+    }
+    (folder / "hf_quant_config.json").write_text(json.dumps(quantization), encoding="utf-8")
+    model = run(capsys, folder)["model"]
+    assert (model["quantization"], model["kv_cache_quantized"]) == ("NVFP4", True)
+    details = model["quantization_details"]
+    assert (details["method"], details["weight_bits"], details["group_size"]) == ("modelopt_fp4", 4, 16)
+    assert details["source"] == "hf_quant_config.json"
+
+
+def test_a_method_that_sglang_does_not_list_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {**CONFIG, "quantization_config": {"quant_method": "q5_k_m"}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    model = run(capsys, folder)["model"]
+    assert model["quantization"] == "q5_k_m"
+    assert [problem["code"] for problem in model["problems"]] == ["model_quantization_unknown"]
+
+
+def test_all_that_is_returned_may_be_stated_on_paper(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refuse_unknown_facts(run(capsys, folder)["model"], {})
+
+
+def test_all_that_is_returned_is_documented(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    documented = yaml.safe_load(model_info.RETURN)["model"]["contains"]
+    model = run(capsys, folder)["model"]
+    assert set(documented) == set(model)
+    for key in ("weights", "structure"):
+        assert set(documented[key]["sample"]) == set(model[key])
+    fields = {field.name for field in dataclasses.fields(QuantizationDetails)}
+    assert set(documented["quantization_details"]["contains"]) == fields
+
+
+def test_ranks_are_planned_from_what_is_returned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = run(capsys, folder)["model"]
+    groups = groups_from_facts(model["weights"]["groups"])
+    assert groups is not None
+    facts = WeightFacts(model["architecture"], structure_from_facts(model["structure"]), groups)
+    held = rank_weights(facts, RankLayout(tensor_parallel=2)).largest.by_part
+    # Queries of 4 heads are divided; the head is made for 384 rows whatever the checkpoint has.
+    assert held["attention"] == 100
+
+
+def test_the_language_model_of_a_nested_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nested = {key: value for key, value in CONFIG.items() if key != "architectures"}
+    config = {"architectures": ["LlamaForCausalLM"], "thinker_config": {"text_config": nested}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    model = run(capsys, folder)["model"]
+    assert (model["hidden_size"], model["structure"]["num_layers"]) == (512, 4)

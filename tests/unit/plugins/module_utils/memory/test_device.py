@@ -13,7 +13,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device impo
     effective_page_size,
     prefill_graph_sizes,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Gpu, ServerRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import FRACTION_DEFAULTS
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import (
@@ -168,7 +169,7 @@ def test_smallest_card_counts() -> None:
     ],
 )
 def test_page_size_in_force(server: ServerRequest, capability: tuple[int, int], page_size: int) -> None:
-    assert effective_page_size(server, (Gpu(0, None, None, None, capability),)) == page_size
+    assert effective_page_size(server, (GpuFacts(0, compute_capability=capability),)) == page_size
 
 
 def test_tokens_are_whole_pages() -> None:

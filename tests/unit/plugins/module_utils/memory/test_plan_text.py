@@ -38,6 +38,18 @@ def test_summary_on_a_cpu_speaks_of_ranks_and_not_of_fractions() -> None:
     assert "node 0: 1.07 GB pinned by ranks 0, 1" in text
 
 
+def test_summary_says_how_ranks_are_bound_where_there_is_a_choice_of_nodes() -> None:
+    strict = "\n".join(summary_lines(planned(founding(sglang_version="0.5.23", hicache={"ratio": 2.0}))))
+    assert "ranks are bound strictly to their node" in strict
+    alone = founding(sglang_version="0.5.23", hicache={"ratio": 2.0})
+    alone["topology"]["numa_nodes"] = [{"id": 0}]
+    for gpu in alone["topology"]["gpus"]:
+        gpu["numa_node"] = 0
+    text = "\n".join(summary_lines(planned(alone)))
+    assert "node 0: 179.08 GB pinned" in text
+    assert "bound" not in text
+
+
 def test_summary_without_hicache_and_with_auto_sizing() -> None:
     assert any("HiCache is off" in line for line in summary_lines(planned(rehearsal(hicache={"enabled": False}))))
     auto = planned(rehearsal(hicache={"ratio": None}))

@@ -13,12 +13,8 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights import (
     MAX_HEADER_BYTES,
     HeaderError,
-    bytes_by,
-    check_index,
     header_length,
-    index_files,
     parse_header,
-    tensor_kind,
 )
 
 
@@ -37,6 +33,7 @@ def test_tensors_and_expected_size() -> None:
         ("a", "BF16", 12),
         ("b", "F8_E4M3", 4),
     ]
+    assert [item.shape for item in shard.tensors] == [(2, 3), (4,)]
     assert shard.expected_file_bytes == 8 + len(content) + 16
 
 
@@ -77,6 +74,9 @@ def test_types_newer_than_the_table_are_counted_by_their_offsets() -> None:
         (header(a=tensor("F32", [1], 0, 4), b=tensor("F32", [1], 2, 6)), "expected 4"),
         (header(a=tensor("F32", [1], 0, 4), b=tensor("F32", [1], 8, 12)), "expected 4"),
         (header(a=tensor("F32", [1], 4, 8)), "expected 0"),
+        (b'{"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "a": 1}', "names a twice"),
+        (header(a=tensor("X9", [1] * 17, 0, 1)), "shape that no tensor needs"),
+        (header(a=tensor("X9", [1 << 60], 0, 1)), "shape that no tensor needs"),
     ],
 )
 def test_headers_that_contradict_themselves_are_refused(content: bytes, said: str) -> None:
@@ -104,56 +104,6 @@ def test_header_length_is_bounded_before_anything_is_read(prefix: bytes, file_by
 
 def test_header_length() -> None:
     assert header_length(struct.pack("<Q", 92), 100) == 92
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("model.layers.0.self_attn.q_proj.weight", "attention"),
-        ("model.layers.3.mlp.experts.17.up_proj.weight_packed", "expert"),
-        ("model.layers.3.mlp.shared_experts.up_proj.weight", "expert"),
-        ("model.layers.0.mlp.gate_proj.weight", "dense"),
-        ("model.embed_tokens.weight", "embedding"),
-        ("lm_head.weight", "embedding"),
-        ("model.layers.0.input_layernorm.weight", "norm"),
-        ("vision_tower.encoder.blocks.0.attn.wqkv.weight", "vision"),
-        ("model.mystery", "other"),
-    ],
-)
-def test_kind_of_a_tensor(name: str, kind: str) -> None:
-    assert tensor_kind(name) == kind
-
-
-def test_bytes_by_type_and_kind_add_up() -> None:
-    shard = parse_header(
-        header(**{"lm_head.weight": tensor("BF16", [2], 0, 4), "model.norm.weight": tensor("F32", [2], 4, 12)})
-    )
-    assert bytes_by(shard.tensors) == ({"BF16": 4, "F32": 8}, {"embedding": 4, "norm": 8})
-
-
-def test_index_against_the_files_that_are_there() -> None:
-    names = index_files({"weight_map": {"a": "2.safetensors", "b": "1.safetensors", "c": "2.safetensors"}})
-    assert names == ("1.safetensors", "2.safetensors")
-    check = check_index(names, ["2.safetensors", "old.safetensors"])
-    assert (check.missing, check.extra) == (("1.safetensors",), ("old.safetensors",))
-
-
-@pytest.mark.parametrize(
-    "index",
-    [
-        None,
-        {},
-        {"weight_map": {}},
-        {"weight_map": ["a"]},
-        {"weight_map": {"a": "../../etc/shadow"}},
-        {"weight_map": {"a": "/etc/shadow"}},
-        {"weight_map": {"a": ".."}},
-        {"weight_map": {"a": ""}},
-    ],
-)
-def test_indexes_that_lead_elsewhere_are_refused(index: Any) -> None:
-    with pytest.raises(HeaderError):
-        index_files(index)
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,10 @@ def test_post_release_has_the_facts_of_what_it_amends() -> None:
         ("0.5.5", "A", "anon", False, True, "layer_first", "none", ("SIGKILL",), None),
         ("0.5.6", "A", "anon", True, True, "layer_first", "none", ("SIGKILL",), None),
         ("0.5.9", "A", "anon", True, True, "layer_first", "preferred", ("SIGKILL",), None),
-        ("0.5.12", "A", "anon", True, True, "layer_first", "none", ("SIGKILL",), None),
-        ("0.5.13", "A", "shmem", True, True, "layer_first", "none", ("SIGKILL",), None),
-        ("0.5.14", "A", "shmem", True, True, "page_first", "none", ("SIGKILL",), None),
-        ("0.5.15", "A", "shmem", True, False, "page_first", "none", ("SIGKILL",), None),
+        ("0.5.12", "A", "anon", True, True, "layer_first", "strict", ("SIGKILL",), None),
+        ("0.5.13", "A", "shmem", True, True, "layer_first", "strict", ("SIGKILL",), None),
+        ("0.5.14", "A", "shmem", True, True, "page_first", "strict", ("SIGKILL",), None),
+        ("0.5.15", "A", "shmem", True, False, "page_first", "strict", ("SIGKILL",), None),
         ("0.5.18", "A", "shmem", True, False, "page_first", "strict", ("SIGKILL",), None),
         ("0.5.19", "B", "shmem", True, False, "page_first", "strict", (), None),
         ("0.5.20", "B", "shmem", True, False, "page_first", "strict", (), "/ready"),
@@ -96,6 +96,30 @@ def test_facts_change_where_the_source_did(
         facts.endpoints.ready,
     )
     assert found == (guard, meter, padding, fatal, layout, numa, clean_stop, ready)
+
+
+# Read from the wheels: utils/common.py, utils/numa_utils.py, managers/scheduler.py, mem_cache/hiradix_cache.py.
+@pytest.mark.parametrize(
+    ("text", "by_itself", "by_flag", "softened_by", "switched_off_by"),
+    [
+        ("0.5.1", "none", "none", (), ()),
+        ("0.5.2", "none", "preferred", (), ()),
+        ("0.5.5", "none", "preferred", (), ()),
+        ("0.5.6", "none", "strict", ("SGLANG_NUMA_BIND_V2",), ()),
+        ("0.5.8", "preferred", "strict", ("SGLANG_NUMA_BIND_V2",), ()),
+        ("0.5.10", "strict", "strict", ("SGLANG_NUMA_BIND_V2",), ()),
+        ("0.5.17", "strict", "strict", ("SGLANG_NUMA_BIND_V2",), ()),
+        ("0.5.18", "strict", "strict", ("SGLANG_NUMA_BIND_V2",), ("SGLANG_AUTO_NUMA_BIND",)),
+        ("0.5.23", "strict", "strict", ("SGLANG_NUMA_BIND_V2",), ("SGLANG_AUTO_NUMA_BIND",)),
+    ],
+)
+def test_numa_binding_and_its_switches_follow_the_release(
+    text: str, by_itself: str, by_flag: str, softened_by: tuple[str, ...], switched_off_by: tuple[str, ...]
+) -> None:
+    facts = version_facts(text)
+    assert (facts.numa_binding, facts.numa_flag_binding) == (by_itself, by_flag)
+    assert tuple(name for name, _value in facts.numa_preferred_environment) == softened_by
+    assert tuple(name for name, _value in facts.numa_off_environment) == switched_off_by
 
 
 def test_write_policy_and_fraction_follow_the_release() -> None:

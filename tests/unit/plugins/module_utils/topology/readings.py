@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import (
     Driver,
     Gpu,
@@ -17,13 +18,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
     NumaNode,
     Pcie,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import (
     Failure,
     LinkEnds,
     NvmlGpu,
     NvmlReading,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 
 HOST = Host(memory_total_bytes=1 << 40, virtualization="none", iommu="off")

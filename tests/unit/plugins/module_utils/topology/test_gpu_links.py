@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_links import gpu_links, level_conflicts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import (
     Driver,
     Gpu,
@@ -16,12 +17,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
     NumaNode,
     Pcie,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import (
     LinkEnds,
     NvmlGpu,
     NvmlReading,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
 
 BARE = Host(virtualization="none")
 NODES = (NumaNode(0, "0-7", True), NumaNode(1, "8-15", True))

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu, Host, NumaNode, Pcie
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import PciGpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.places import (
     host_of,
     node_of,

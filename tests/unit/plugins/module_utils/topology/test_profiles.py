@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_pci_gpus
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import format_cpu_list
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.numa import read_numa_nodes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.texts import format_cpu_list
 from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.expected_machines import (
     BOARDS_UNASKED,

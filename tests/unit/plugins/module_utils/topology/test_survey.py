@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver, Gpu, NumaNode, Pcie
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_reading import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import (
     Failure,
     LinkEnds,
     NvmlGpu,

@@ -8,7 +8,7 @@ import re
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import SEVERITIES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import BOARDS, board_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml_gpu import ARCHITECTURES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.gpu import ARCHITECTURES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import CODES, problem
 
 

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The seats of the one instance that a plan is for, by the same rules as several on a node (placement/place.py)."""
+
+from __future__ import annotations
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import NONE, Binding
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import (
+    Instance,
+    check_numa_nodes,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import PlacedInstance, place
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import cpu_seats
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
+
+
+def seat_server(machine: MachineFacts, server: ServerRequest, facts: VersionFacts) -> PlacedInstance:
+    """Seats, binding and environment of the server's ranks, or Refusal in the words of memory_plan's options.
+
+    Whoever uses a GPU now does not count here: the plan of an instance that runs has to stay where it is.
+    """
+    instance = Instance("", server.ranks, server.gpus, server.numa_nodes)
+    if server.device == "cpu":
+        check_numa_nodes(machine, instance)
+        binding = Binding(NONE, "Ranks on CPUs are spread over the NUMA nodes by the server itself.")
+        return PlacedInstance("", (), cpu_seats(machine, server.ranks), None, (), binding, {}, ())
+    try:
+        return place(machine, (instance,), facts, avoid_in_use=False).instances[0]
+    except Refusal as refusal:
+        raise _in_our_words(refusal) from None
+
+
+def _in_our_words(refusal: Refusal) -> Refusal:
+    free, unusable = refusal.evidence.get("gpus"), refusal.evidence.get("unusable")
+    if refusal.code != "gpus_too_few" or (unusable and not free):
+        return refusal
+    remedy = f"Lower tensor_parallel_size to {free} or less."
+    if not free:
+        remedy = "Set device to cpu for a machine without GPUs, or find out why none is seen (gpu_topology_info)."
+    return Refusal(refusal.code, refusal.message, remedy, refusal.evidence)

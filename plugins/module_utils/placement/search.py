@@ -1,0 +1,231 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which GPUs go together: the best sets for all instances of a node at once.
+
+What counts, the first most:
+
+1. GPUs that nobody else uses; 2. one kind of GPU in a set; 3. the worst link in a set, as a collective is as fast as
+its slowest hop; 4. few NUMA nodes; 5. good links throughout. Instances with more ranks come first; those of one size
+are weighed together, so that none is served at the cost of its like. Among equals, what stays free shall stay whole:
+GPUs of one node, then those that are closely joined. The rest is settled by index, so the same machine always gives
+the same answer.
+
+GPUs that could be swapped without any difference are tried in one order only. With that the search is exact while the
+machine is small (8 GPUs always are); beyond that it keeps a limited number of the best beginnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts, Link, MachineFacts
+
+# Costs of a link by NVML's level; NVLinks cost less than any of them, and the less the more there are.
+_LEVEL_COST = {"PIX": 200, "PXB": 300, "PHB": 400, "NODE": 500, "SYS": 600}
+_UNKNOWN_COST = 700
+_MOST_NVLINKS = 99
+# The number of ways to take 8 of 16; beyond it sets are grown from each GPU instead of being listed.
+_MOST_SETS = 12_870
+# No host has more; what claims to have is served in order, without a search.
+_MOST_GPUS = 64
+# Sets that are looked at for all instances together, over all beginnings that are kept.
+_EFFORT = 60_000
+
+# (users, kinds beyond one, worst links in descending order, nodes spanned, links in all)
+Cost = tuple[int, int, tuple[int, ...], int, int]
+_NO_COST: Cost = (0, 0, (), 0, 0)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """GPUs that one instance needs."""
+
+    name: str
+    ranks: int
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """Sets chosen so far, as masks over the GPUs, in the order of the wishes."""
+
+    cost: Cost
+    taken: int
+    sets: tuple[int, ...]
+
+
+class _Board:
+    """The GPUs to choose from and the cost of any set of them. A class, as what was computed is kept."""
+
+    def __init__(self, machine: MachineFacts, gpus: Sequence[GpuFacts], in_use: frozenset[int]) -> None:
+        self.gpus = gpus
+        self._kinds = [(gpu.name, gpu.memory_total_bytes) for gpu in gpus]
+        self._in_use = [gpu.index in in_use for gpu in gpus]
+        self._links = [[link_cost(machine, one, two) for two in gpus] for one in gpus]
+        self.twins = self._twins()
+        self.cost = lru_cache(maxsize=None)(self._cost)
+        self.rest = lru_cache(maxsize=None)(self._rest)
+
+    def _cost(self, mask: int) -> Cost:
+        members = positions(mask)
+        pairs = [self._links[one][two] for one, two in combinations(members, 2)]
+        return (
+            sum(self._in_use[place] for place in members),
+            len({self._kinds[place] for place in members}) - 1,
+            (max(pairs),) if pairs else (),
+            len({self.gpus[place].numa_node for place in members}),
+            sum(pairs),
+        )
+
+    def _rest(self, mask: int) -> tuple[int, int]:
+        """How torn the GPUs of C(mask) are; the lower, the more of them are still together."""
+        free = positions(mask)
+        pairs = list(combinations(free, 2))
+        together = sum(self._same_node(one, two) for one, two in pairs)
+        return -together, -sum(_UNKNOWN_COST - self._links[one][two] for one, two in pairs)
+
+    def _same_node(self, one: int, two: int) -> bool:
+        node = self.gpus[one].numa_node
+        return node is not None and node == self.gpus[two].numa_node
+
+    def _twins(self) -> list[int]:
+        """For each GPU, a mask of those before it that it could be swapped with: nothing tells them apart."""
+        masks = []
+        for two, links in enumerate(self._links):
+            alike = 0
+            for one in range(two):
+                same = self._kinds[one] == self._kinds[two] and self._in_use[one] == self._in_use[two]
+                same = same and self.gpus[one].numa_node == self.gpus[two].numa_node
+                others = [place for place in range(len(links)) if place not in (one, two)]
+                if same and all(self._links[one][place] == links[place] for place in others):
+                    alike |= 1 << one
+            masks.append(alike)
+        return masks
+
+
+def choose(
+    machine: MachineFacts, gpus: Sequence[GpuFacts], wishes: Sequence[Wish], in_use: frozenset[int] = frozenset()
+) -> dict[str, tuple[GpuFacts, ...]]:
+    """A set out of C(gpus) for each wish, by the wish's name; there have to be enough of them."""
+    ordered = sorted(gpus, key=lambda gpu: gpu.index)
+    sizes = sorted({wish.ranks for wish in wishes}, reverse=True)
+    queue = [wish for size in sizes for wish in wishes if wish.ranks == size]
+    if len(ordered) > _MOST_GPUS:
+        return _in_order(ordered, queue, in_use)
+    board = _Board(machine, ordered, in_use)
+    everything = (1 << len(ordered)) - 1
+    beginnings = [_Beginning(_NO_COST, 0, ())]
+    for place, wish in enumerate(queue):
+        first_of_size = place == 0 or queue[place - 1].ranks != wish.ranks
+        if first_of_size:
+            # What larger instances got is settled; only ties among them are left to be decided by the smaller.
+            best = min(beginning.cost for beginning in beginnings)
+            beginnings = [
+                _Beginning(_NO_COST, beginning.taken, beginning.sets)
+                for beginning in beginnings
+                if beginning.cost == best
+            ]
+        ways = min(_MOST_SETS, comb(len(ordered) - bin(beginnings[0].taken).count("1"), wish.ranks))
+        beginnings = _best(board, everything, beginnings, max(1, _EFFORT // len(queue) // ways))
+        beginnings = [
+            longer
+            for beginning in beginnings
+            for longer in _continued(board, everything, beginning, wish.ranks, first_of_size)
+        ]
+    (chosen,) = _best(board, everything, beginnings, 1)
+    return {wish.name: tuple(ordered[place] for place in positions(mask)) for wish, mask in zip(queue, chosen.sets)}
+
+
+def _in_order(
+    gpus: Sequence[GpuFacts], queue: Sequence[Wish], in_use: frozenset[int]
+) -> dict[str, tuple[GpuFacts, ...]]:
+    def neighbours(gpu: GpuFacts) -> tuple[bool, str, bool, int, int]:
+        return gpu.index in in_use, gpu.name or "", gpu.numa_node is None, gpu.numa_node or 0, gpu.index
+
+    line = sorted(gpus, key=neighbours)
+    starts = [sum(wish.ranks for wish in queue[:place]) for place in range(len(queue))]
+    return {wish.name: tuple(line[start : start + wish.ranks]) for wish, start in zip(queue, starts)}
+
+
+def positions(mask: int) -> list[int]:
+    return [place for place in range(mask.bit_length()) if mask >> place & 1]
+
+
+def link_cost(machine: MachineFacts, one: GpuFacts, two: GpuFacts) -> int:
+    """What it costs to talk from one GPU to the other; where no link is known, their nodes tell a little."""
+    link = machine.links.get((one.index, two.index), Link())
+    if link.nvlinks > 0:
+        return _MOST_NVLINKS + 1 - min(link.nvlinks, _MOST_NVLINKS)
+    if link.level in _LEVEL_COST:
+        return _LEVEL_COST[link.level]
+    if one.numa_node is None or two.numa_node is None:
+        return _UNKNOWN_COST
+    return _LEVEL_COST["NODE" if one.numa_node == two.numa_node else "SYS"]
+
+
+def worst_link(machine: MachineFacts, gpus: Sequence[GpuFacts]) -> str | None:
+    """The level of the slowest link in a set; None for a single GPU and where a link is not known."""
+    pairs = list(combinations(gpus, 2))
+    if not pairs:
+        return None
+    one, two = max(pairs, key=lambda pair: link_cost(machine, *pair))
+    links = [machine.links.get((first.index, second.index), Link()).level for first, second in pairs]
+    return None if None in links else machine.links[one.index, two.index].level
+
+
+def added(one: Cost, two: Cost) -> Cost:
+    """The cost of both; the worst links are held against one another, the worst of them first."""
+    worst = tuple(sorted((*one[2], *two[2]), reverse=True))
+    return one[0] + two[0], one[1] + two[1], worst, one[3] + two[3], one[4] + two[4]
+
+
+def _best(board: _Board, everything: int, beginnings: Sequence[_Beginning], keep: int) -> list[_Beginning]:
+    if len(beginnings) <= keep:
+        return list(beginnings)
+    limit = sorted(beginning.cost for beginning in beginnings)[keep - 1]
+    sure = [beginning for beginning in beginnings if beginning.cost < limit]
+    # What stays free is only worth a look among equals.
+    equal = sorted(
+        (beginning for beginning in beginnings if beginning.cost == limit),
+        key=lambda one: (board.rest(everything & ~one.taken), [positions(mask) for mask in one.sets]),
+    )
+    return [*sure, *equal][:keep]
+
+
+def _continued(
+    board: _Board, everything: int, beginning: _Beginning, ranks: int, first_of_size: bool
+) -> Iterator[_Beginning]:
+    """Every way to give the next instance its GPUs.
+
+    Instances of one size are alike, so the next one begins behind the first GPU of the one before it: each division
+    is looked at once and not in every order.
+    """
+    free = positions(everything & ~beginning.taken)
+    if not first_of_size:
+        first = positions(beginning.sets[-1])[0]
+        behind = [place for place in free if place > first]
+        free = behind if len(behind) >= ranks else free
+    for mask in _sets(board, free, ranks):
+        cost = added(beginning.cost, board.cost(mask))
+        yield _Beginning(cost, beginning.taken | mask, (*beginning.sets, mask))
+
+
+def _sets(board: _Board, free: Sequence[int], ranks: int) -> Iterator[int]:
+    if comb(len(free), ranks) <= _MOST_SETS:
+        open_mask = sum(1 << place for place in free)
+        for members in combinations(free, ranks):
+            mask = sum(1 << place for place in members)
+            # Of GPUs that are alike the first are taken first; any other set is one of these under another name.
+            if not any(board.twins[place] & open_mask & ~mask for place in members):
+                yield mask
+        return
+    for seed in free:
+        mask = 1 << seed
+        while bin(mask).count("1") < ranks:
+            mask |= min((1 << place for place in free if not mask >> place & 1), key=lambda bit: board.cost(mask | bit))
+        yield mask

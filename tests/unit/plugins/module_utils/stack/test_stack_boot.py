@@ -1,0 +1,300 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+"""Which kernel boots next, by GRUB's menu, by entries of the Boot Loader Specification, by age."""
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.bls import (
+    BlsEntry,
+    expanded,
+    in_grubs_order,
+    in_systemd_boots_order,
+    parse_entry,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.boot import (
+    next_boot_by_age,
+    next_boot_by_grub,
+    read_next_boot,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import Kernel, NextBoot
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.grub import (
+    chosen_entry,
+    parse_environment,
+    parse_menu,
+    statements,
+)
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.stack.trees import (
+    MACHINE_ID,
+    RHEL_MENU,
+    bls_entry,
+    ubuntu_menu,
+    write,
+)
+
+NEW, OLD = "6.17.0-22-generic", "6.17.0-20-generic"
+RHEL_NEW, RHEL_OLD = "5.14.0-570.12.1.el9_6.x86_64", "5.14.0-503.40.1.el9_5.x86_64"
+
+
+def kernels(*releases: str) -> list[Kernel]:
+    return [Kernel(release, vmlinuz=f"/boot/vmlinuz-{release}") for release in releases]
+
+
+def boot(default: str = "0", **environment: str) -> NextBoot:
+    return next_boot_by_grub(parse_menu(ubuntu_menu(NEW, OLD, default)), environment, [], [NEW, OLD])
+
+
+# GRUB's script --------------------------------------------------------------------------------------------------------
+
+
+def test_words_and_quotes() -> None:
+    text = 'set a="b c" # comment\necho \'it is\' \\\n  on; menuentry \'a"b\' "c\\"d" x#y {\n}\n'
+    assert list(statements(text)) == [
+        ["set", "a=b c"],
+        ["echo", "it is", "on"],
+        ["menuentry", 'a"b', 'c"d', "x#y", "{"],
+        ["}"],
+    ]
+
+
+@pytest.mark.parametrize("text", ["'never ended", '"never ended\\', "\\", "menuentry", "}}}}", "submenu x {", "set"])
+def test_a_script_that_is_cut_off(text: str) -> None:
+    assert parse_menu(text).default == "0"
+
+
+def test_a_menu_that_is_nested_without_end() -> None:
+    menu = parse_menu("submenu x {\n" * 5000)
+    assert chosen_entry(menu.entries, "0>0>0") is None
+
+
+def test_the_first_entry_is_the_default() -> None:
+    assert boot() == NextBoot(NEW, "grub", "Ubuntu", "root=UUID=aaaa ro iommu=pt", False)
+
+
+@pytest.mark.parametrize(
+    "default",
+    [
+        "1>2",
+        "Advanced options for Ubuntu>Ubuntu, with Linux " + OLD,
+        f"gnulinux-advanced-aaaa>gnulinux-{OLD}-advanced-aaaa",
+        f"1>gnulinux-{OLD}-advanced-aaaa",
+    ],
+)
+def test_an_older_kernel_in_the_submenu(default: str) -> None:
+    assert boot(default) == NextBoot(OLD, "grub", f"Ubuntu, with Linux {OLD}", "root=UUID=aaaa ro", False)
+    assert boot("${saved_entry}", saved_entry=default).kernel == OLD
+
+
+def test_the_saved_entry_counts_only_where_the_default_is_saved() -> None:
+    assert boot("0", saved_entry="1>2").kernel == NEW
+    assert boot("${saved_entry}").kernel == NEW
+
+
+def test_the_next_entry_counts_once() -> None:
+    chosen = boot("0", next_entry="1>2")
+    assert (chosen.kernel, chosen.once) == (OLD, True)
+    assert boot("1>2", next_entry="").once is False
+    # A menu that was not made by grub-mkconfig may not look at it.
+    plain = parse_menu("menuentry a {\nlinux /vmlinuz-1\n}\nmenuentry b {\nlinux /vmlinuz-2\n}\n")
+    assert next_boot_by_grub(plain, {"next_entry": "1"}, [], []) == NextBoot("1", "grub", "a")
+
+
+@pytest.mark.parametrize("default", ["7", "no such entry", "1>9", "99999999999999999999", ">", ""])
+def test_a_default_that_is_not_there_is_the_first_of_its_menu(default: str) -> None:
+    assert boot(default).kernel == NEW
+
+
+def test_an_entry_that_is_no_kernel() -> None:
+    found = boot("2")
+    assert (found.kernel, found.entry) == (None, "Memory test (memtest86+x64.efi)")
+
+
+def test_titles_with_the_sign_that_parts_them() -> None:
+    menu = parse_menu(
+        "submenu 'a > b' {\nmenuentry 'c>d' {\nlinux /vmlinuz-1.2\n}\nmenuentry x {\nlinux /vmlinuz-9\n}\n}"
+    )
+    found = chosen_entry(menu.entries, "a >> b>c>>d")
+    assert found is not None and found.kernel == "/vmlinuz-1.2"
+
+
+def test_the_title_of_an_old_release_is_mapped_as_grub_mkconfig_writes_it() -> None:
+    old = f"Ubuntu, with Linux {OLD}"
+    text = ubuntu_menu(NEW, OLD, old)
+    assert next_boot_by_grub(parse_menu(text), {}, [], []).kernel == NEW
+    text += f"if [ \"x$default\" = '{old}' ]; then default='Advanced options for Ubuntu>{old}'; fi;\n"
+    assert next_boot_by_grub(parse_menu(text), {}, [], []).kernel == OLD
+
+
+def test_the_menu_is_not_fooled_by_what_functions_set() -> None:
+    text = (
+        'set default="0"\nfunction x {\n  set default="1"\n}\nmenuentry a {\n  set default="2"\n  linux /vmlinuz-1\n}\n'
+    )
+    assert parse_menu(text).default == "0"
+
+
+def test_an_empty_menu_boots_nothing() -> None:
+    assert next_boot_by_grub(parse_menu(""), {}, [], []) == NextBoot()
+
+
+def test_the_environment_block() -> None:
+    text = "# GRUB Environment Block\nsaved_entry=a\\\\b\nkernelopts=root=/dev/sda ro\n" + "#" * 900
+    assert parse_environment(text) == {"saved_entry": "a\\b", "kernelopts": "root=/dev/sda ro"}
+    assert parse_environment(None) == {}
+
+
+# The Boot Loader Specification ----------------------------------------------------------------------------------------
+
+
+def entries() -> list[BlsEntry]:
+    return [
+        parse_entry(f"{MACHINE_ID}-{release}.conf", bls_entry(release))
+        for release in (RHEL_OLD, RHEL_NEW, f"0-rescue-{MACHINE_ID}")
+    ]
+
+
+def test_an_entry_of_rhel() -> None:
+    entry = parse_entry(f"{MACHINE_ID}-{RHEL_NEW}.conf", bls_entry(RHEL_NEW))
+    assert (entry.id, entry.kernel) == (f"{MACHINE_ID}-{RHEL_NEW}", f"/vmlinuz-{RHEL_NEW}")
+    assert entry.title == f"Rocky Linux ({RHEL_NEW}) 9.6 (Blue Onyx)"
+    assert expanded(entry.options, {"tuned_params": "iommu=pt"}) == "root=/dev/mapper/rl-root ro iommu=pt"
+    assert expanded(entry.options, {}) == "root=/dev/mapper/rl-root ro"
+    assert expanded(None, {}) is None
+
+
+def test_the_newest_is_first_in_grubs_menu_and_the_rescue_image_last() -> None:
+    assert [entry.version for entry in in_grubs_order(entries())] == [RHEL_NEW, RHEL_OLD, f"0-rescue-{MACHINE_ID}"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "release"),
+    [
+        ({}, RHEL_NEW),
+        ({"saved_entry": f"{MACHINE_ID}-{RHEL_OLD}"}, RHEL_OLD),
+        ({"saved_entry": "1"}, RHEL_OLD),
+        ({"saved_entry": f"Rocky Linux ({RHEL_OLD}) 9.6 (Blue Onyx)"}, RHEL_OLD),
+        ({"saved_entry": f"{MACHINE_ID}-5.14.0-removed"}, RHEL_NEW),
+    ],
+)
+def test_rhels_default(environment: dict[str, str], release: str) -> None:
+    found = next_boot_by_grub(parse_menu(RHEL_MENU), environment, entries(), [])
+    assert (found.kernel, found.source) == (release, "bls")
+
+
+def test_entries_come_in_where_blscfg_stands() -> None:
+    menu = parse_menu("menuentry first {\nlinux /vmlinuz-1\n}\nblscfg\n")
+    assert next_boot_by_grub(menu, {}, entries(), []).kernel == "1"
+    assert next_boot_by_grub(parse_menu("blscfg\n" + "menuentry x {\n}\n"), {}, entries(), []).kernel == RHEL_NEW
+
+
+def test_systemd_boots_order() -> None:
+    """Entries that failed last; those with a sort key first; within one key the newest."""
+    made = {
+        "b-10": BlsEntry("b-10", sort_key="b", version="10"),
+        "a-5": BlsEntry("a-5", sort_key="a", version="5"),
+        "a-10": BlsEntry("a-10", sort_key="a", version="10"),
+        "a-11-bad": BlsEntry("a-11", sort_key="a", version="11", tries_left=0),
+        "plain-2": BlsEntry("plain-2"),
+        "plain-10": BlsEntry("plain-10"),
+    }
+    ordered = in_systemd_boots_order(list(made.values()))
+    names = [next(name for name, entry in made.items() if entry is one) for one in ordered]
+    assert names == ["a-10", "a-5", "b-10", "plain-10", "plain-2", "a-11-bad"]
+
+
+def test_boot_counting_in_a_files_name() -> None:
+    assert parse_entry("fedora-6.10+3-0.conf", "") == BlsEntry("fedora-6.10", tries_left=3)
+    assert parse_entry("fedora-6.10+0-3.conf", "").tries_left == 0
+    assert parse_entry("fedora-6.10+debug.conf", "") == BlsEntry("fedora-6.10+debug")
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def test_grub_of_debian(tmp_path: Path) -> None:
+    write(tmp_path, {"boot/grub/grub.cfg": ubuntu_menu(NEW, OLD), "boot/grub/grubenv": "next_entry=1>2\n####"})
+    assert read_next_boot(Tree(tmp_path), kernels(NEW, OLD)).kernel == OLD
+
+
+def systemd_boot(root: Path, *, loader: str = "", **variables: str) -> Path:
+    files: dict[str, str | bytes] = {"boot/loader/loader.conf": loader}
+    for release in ("6.12.1", "6.12.9"):
+        files[f"boot/loader/entries/debian-{release}.conf"] = (
+            f"title Debian\nversion {release}\nsort-key debian\nmachine-id m\n"
+            f"linux /m/{release}/linux\noptions ro quiet\n"
+        )
+    for name, value in variables.items():
+        path = f"sys/firmware/efi/efivars/{name}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+        files[path] = b"\x07\0\0\0" + (value + "\0").encode("utf-16-le")
+    return write(root, files)
+
+
+@pytest.mark.parametrize(
+    ("loader", "variables", "release", "once"),
+    [
+        ("timeout 3\n", {}, "6.12.9", False),
+        ("default debian-6.12.1.conf\n", {}, "6.12.1", False),
+        ("default *-6.12.1*\n", {}, "6.12.1", False),
+        ("default debian-6.12.9.conf\n", {"LoaderEntryDefault": "debian-6.12.1.conf"}, "6.12.1", False),
+        ("", {"LoaderEntryOneShot": "debian-6.12.1.conf"}, "6.12.1", True),
+        ("default absent.conf\n", {}, "6.12.9", False),
+    ],
+)
+def test_systemd_boot(tmp_path: Path, loader: str, variables: dict[str, str], release: str, once: bool) -> None:
+    root = systemd_boot(tmp_path, loader=loader, **variables)
+    found = read_next_boot(Tree(root), kernels("6.12.9", "6.12.1"))
+    assert found == NextBoot(release, "systemd_boot", "Debian", "ro quiet", once)
+
+
+def test_the_loader_that_booted_counts_where_both_are_there(tmp_path: Path) -> None:
+    root = systemd_boot(tmp_path)
+    write(root, {"boot/grub/grub.cfg": ubuntu_menu(NEW, OLD)})
+    assert read_next_boot(Tree(root), kernels("6.12.9")).source == "grub"
+    root = systemd_boot(tmp_path, LoaderInfo="systemd-boot 257.5")
+    assert read_next_boot(Tree(root), kernels("6.12.9")).source == "systemd_boot"
+
+
+def test_a_unified_image_is_told_by_its_name(tmp_path: Path) -> None:
+    write(tmp_path, {"boot/loader/entries/a.conf": "title Debian\nuki /EFI/Linux/m-6.12.9-amd64.efi\n"})
+    assert read_next_boot(Tree(tmp_path), kernels("6.12.9", "6.12.9-amd64")).kernel == "6.12.9-amd64"
+
+
+def test_without_a_menu_the_newest_kernel_that_has_an_image(tmp_path: Path) -> None:
+    left = Kernel("6.99.0")
+    assert read_next_boot(Tree(tmp_path), [left, *kernels(OLD, NEW)]) == NextBoot(NEW, "newest")
+    assert read_next_boot(Tree(tmp_path), []) == NextBoot()
+
+
+@pytest.mark.parametrize(
+    ("default", "release"),
+    [
+        ("0", NEW),
+        ("saved", NEW),
+        (f"Advanced options for Ubuntu>Ubuntu, with Linux {OLD}", OLD),
+        (f"gnulinux-advanced-aaaa>gnulinux-{OLD}-advanced-aaaa", OLD),
+    ],
+)
+def test_the_kernel_that_the_settings_name(default: str, release: str) -> None:
+    assert next_boot_by_age(default, kernels(NEW, OLD)).kernel == release
+
+
+def test_a_menu_that_may_not_be_read_is_no_reason_to_believe_other_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write(tmp_path, {"boot/grub2/grub.cfg": RHEL_MENU, "boot/loader/entries/a.conf": bls_entry(RHEL_OLD)})
+    tree = Tree(root)
+    real = tree.data
+
+    def guarded(relative: str, limit: int) -> bytes | None:
+        if relative.endswith("grub.cfg"):
+            tree.denied.add(relative)
+            return None
+        return real(relative, limit)
+
+    monkeypatch.setattr(tree, "data", guarded)
+    assert read_next_boot(tree, kernels(RHEL_NEW, RHEL_OLD)) == NextBoot(RHEL_NEW, "newest")
