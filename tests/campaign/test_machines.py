@@ -10,7 +10,6 @@ import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -84,7 +83,7 @@ def test_any_machine_is_described_as_it_is(examples: Examples, tmp_path: Path) -
 
 
 @st.composite
-def damaged(draw: Callable[..., Any]) -> tuple[machine_tree.Profile, dict[str, bytes | str]]:
+def damaged(draw: st.DrawFn) -> tuple[machine_tree.Profile, dict[str, bytes | str]]:
     profile = draw(profiles())
     paths = sorted(set(machine_tree.entries_of(profile)) - {"machine.nvml", machine_tree.MARKER})
     return profile, draw(damages(paths))
@@ -117,7 +116,7 @@ def check_stack(root: Path) -> None:
 
 
 @st.composite
-def told(draw: Callable[..., Any]) -> tuple[machine_tree.Profile, NvmlReading]:
+def told(draw: st.DrawFn) -> tuple[machine_tree.Profile, NvmlReading]:
     profile = draw(profiles())
     addresses = [device["path"].split("/")[-1] for device in profile["devices"]]
     return profile, draw(readings(addresses))
@@ -134,7 +133,7 @@ def test_the_driver_may_say_what_it_will(examples: Examples, tmp_path: Path) -> 
 
 
 @st.composite
-def asked(draw: Callable[..., Any]) -> tuple[machine_tree.Profile, Call]:
+def asked(draw: st.DrawFn) -> tuple[machine_tree.Profile, Call]:
     profile = draw(profiles())
     gpus = [device for device in profile["devices"] if profile["boards"][device["board"]]["kind"] == "gpu"]
     return profile, draw(drivers([device["path"].split("/")[-1] for device in gpus]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

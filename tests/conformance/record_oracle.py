@@ -500,6 +500,9 @@ class AnyConfig:
 def families() -> dict[str, dict[str, Any]]:
     """What the functions that decide on caches say of each model class."""
     module, registry = srt("configs.model_config"), srt("models.registry")
+    # The older name, and models that came later.
+    has_index = getattr(module, "is_deepseek_dsa", None) or module.is_deepseek_nsa
+    has_sparse = getattr(module, "is_minimax_sparse", lambda _config: False)
     decided = {}
     for name in sorted(registry.ModelRegistry.get_supported_archs()):
         config = AnyConfig(name)
@@ -512,9 +515,9 @@ def families() -> dict[str, dict[str, Any]]:
             attention = f"{type(error).__name__}"
         decided[name] = {
             "attention": attention,
-            "window": bool(module.is_hybrid_swa_model([name], config)),
-            "index": bool(module.is_deepseek_dsa(config)),
-            "sparse": bool(module.is_minimax_sparse(config)),
+            "window": bool(fitting(module.is_hybrid_swa_model, model_architectures=[name], hf_text_config=config)),
+            "index": bool(has_index(config)),
+            "sparse": bool(has_sparse(config)),
             "multimodal": bool(module.is_multimodal_model([name])),
         }
     return decided
@@ -548,12 +551,11 @@ def main() -> None:
     target.write_text(
         f'{{"sglang": "{release}",\n"source": {json.dumps(source)},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8"
     )
-    if not release.startswith("0.5.9"):
-        decided = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in families().items())
-        (target.parent / f"families-{release}.json").write_text(
-            f'{{"sglang": "{release}",\n"source": {json.dumps(source)},\n"classes": {{\n{decided}\n}}}}\n',
-            encoding="utf-8",
-        )
+    decided = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in families().items())
+    (target.parent / f"families-{release}.json").write_text(
+        f'{{"sglang": "{release}",\n"source": {json.dumps(source)},\n"classes": {{\n{decided}\n}}}}\n',
+        encoding="utf-8",
+    )
     failed = [row for row in rows if "error" in row["answer"]]
     print(f"{target.name}: {len(rows)} answers, {len(failed)} errors ({library})")
     for row in failed:

@@ -19,6 +19,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architectur
     ARCHITECTURES,
     DRAFTS,
     GENERIC_PREFIX,
+    INDEX_SINCE,
     LATENT,
     MAY_HAVE_INDEX,
     MULTIMODAL,
@@ -27,7 +28,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architectur
     UNPLANNED,
     WINDOW,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, parse_version
 
 ORACLE = Path(__file__).resolve().parent / "oracle"
 
@@ -37,7 +38,8 @@ def load(name: str) -> dict[str, Any]:
 
 
 CLASSES = load("model-classes.json")
-DECIDED: dict[str, dict[str, Any]] = load("families-0.5.23.json")["classes"]
+RECORDS = {path.stem.split("-", 1)[1]: load(path.name)["classes"] for path in sorted(ORACLE.glob("families-*.json"))}
+DECIDED: dict[str, dict[str, Any]] = RECORDS["0.5.23"]
 # Their states are kept by classes that their files inherit from or wrap.
 STATES_BY_INHERITANCE = {
     "NemotronH_Nano_VL_V2",
@@ -72,9 +74,12 @@ def test_classes_that_ended_are_not_planned() -> None:
     assert not ended & set(ARCHITECTURES)
 
 
-@pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) & set(DECIDED)))
-def test_kind_is_what_sglang_decides(name: str) -> None:
-    row, kind = DECIDED[name], ARCHITECTURES[name].kind
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [(release, name) for release, classes in RECORDS.items() for name in classes if name in ARCHITECTURES],
+)
+def test_kind_is_what_sglang_decides(release: str, name: str) -> None:
+    row, kind = RECORDS[release][name], ARCHITECTURES[name].kind
     latent = row["attention"] == "MLA"
     if kind == STATE:
         assert name in CLASSES["states"] or name in STATES_BY_INHERITANCE
@@ -84,7 +89,8 @@ def test_kind_is_what_sglang_decides(name: str) -> None:
         assert latent == (kind == LATENT)
     assert row["window"] == (kind == WINDOW)
     assert row["sparse"] == (kind == SPARSE)
-    assert row["index"] == (name in MAY_HAVE_INDEX)
+    without_index = name in INDEX_SINCE and parse_version(release) < parse_version(INDEX_SINCE[name])
+    assert row["index"] == (name in MAY_HAVE_INDEX and not without_index)
     assert row["multimodal"] == (name in MULTIMODAL)
 
 

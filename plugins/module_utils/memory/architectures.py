@@ -242,6 +242,8 @@ MAY_HAVE_INDEX = _names(
     "DeepseekV3ForCausalLM DeepseekV32ForCausalLM GlmMoeDsaForCausalLM LongcatFlashForCausalLM "
     "MistralLarge3ForCausalLM PixtralForConditionalGeneration"
 )
+# Those of them whose index keys a later release began with than the class itself.
+INDEX_SINCE = {"LongcatFlashForCausalLM": "0.5.16"}
 # multimodal_model_archs: SGLang reserves memory for their images outside the KV budget and lowers its default fraction.
 MULTIMODAL = _names(
     "BailingMM2NativeForConditionalGeneration BailingMMNativeForConditionalGeneration "

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architectur
     ARCHITECTURES,
     DRAFTS,
     GENERIC_PREFIX,
+    INDEX_SINCE,
     UNPLANNED,
     WINDOW_BEFORE_TABLE,
     Architecture,
@@ -99,6 +100,14 @@ def check_release(name: str, attention: Attention, version: str) -> None:
                 "They are planned from SGLang 0.5.9 on.",
                 evidence,
             )
+    with_index = INDEX_SINCE.get(name)
+    if attention.index is not None and with_index is not None and release < parse_version(with_index):
+        raise Refusal(
+            "architecture_too_new",
+            f"SGLang {version} serves {name} without the index that this model has: it begins with {with_index}.",
+            f"Plan for SGLang {with_index} or newer.",
+            evidence,
+        )
     if name in WINDOW_BEFORE_TABLE and parse_version("0.4.10") <= release < parse_version("0.5.8"):
         raise Refusal(
             "architecture_unplanned",

@@ -137,7 +137,7 @@ def _declaration(
 def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
     """ModelOpt nests what it means under quantization, once or twice (C(unwrap_modelopt_quantization_config))."""
     flat = dict(value)
-    for _ in range(2):
+    for _round in range(2):
         nested = flat.get("quantization")
         if not isinstance(nested, Mapping):
             break

@@ -158,7 +158,7 @@ def _checkpoint_tensors(
 
 
 def _layers_of(groups: Iterable[TensorGroup]) -> int:
-    return 1 + max((last for group in groups if group.part != MTP for _, last in group.layers), default=0)
+    return 1 + max((last for group in groups if group.part != MTP for _first, last in group.layers), default=0)
 
 
 def _count(

@@ -128,6 +128,7 @@ def plan_states(
             slots = int(part // (charged * (1 + tokens / per_request)))
         else:
             slots = int((part - charged * padding) // charged)
+            how += " - 1 for padding" if padding else ""
     if slots < 1:
         raise Refusal(
             "state_pool_empty",

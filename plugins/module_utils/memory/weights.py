@@ -114,7 +114,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """JSON's last of two equal names would win in silence, and the first one's bytes would be a gap without a name."""
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        twice = Counter(name for name, _entry in pairs).most_common(1)[0][0]
         raise HeaderError(f"its header names {twice} twice")
     return entries
 

@@ -57,7 +57,7 @@ def allocated_bytes(held: Iterable[HeldTensor]) -> int:
         key = (item.name, item.where, item.layers)
         parameters[key] = parameters.get(key, 0) + item.size_bytes
     small = medium = large = 0
-    for (_, _, layers), size in parameters.items():
+    for (_owner, _what, layers), size in parameters.items():
         if size <= SMALL:
             small += size * layers
         elif size < LARGE:

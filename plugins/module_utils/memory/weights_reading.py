@@ -108,7 +108,7 @@ def _read_files(folder: Path) -> list[FileEntry]:
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
-        return [entry for entry, _ in zip(entries, range(MAX_ENTRIES)) if not entry.name.startswith(".")]
+        return [entry for entry, _number in zip(entries, range(MAX_ENTRIES)) if not entry.name.startswith(".")]
 
 
 def _refuse_missing(folder: Path, selection: Selection) -> None:

@@ -155,7 +155,7 @@ def test_index_and_files_that_do_not_agree() -> None:
 
 
 def test_long_lists_are_cut() -> None:
-    _, problems = check_tensors({f"t{number}": "1" for number in range(5000)}, {"1": []})
+    _counted, problems = check_tensors({f"t{number}": "1" for number in range(5000)}, {"1": []})
     assert "4,997 more" in problems[0].message
     assert len(problems[0].message) < 300
 

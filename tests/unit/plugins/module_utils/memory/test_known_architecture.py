@@ -75,6 +75,8 @@ def test_what_is_no_name(name: object) -> None:
         (GLM_5, "0.5.9", None),
         (MINIMAX_M3, "0.5.9", "architecture_too_new"),
         (MINIMAX_M3, "0.5.23", None),
+        ({**GLM_5, "architectures": ["LongcatFlashForCausalLM"]}, "0.5.15", "architecture_too_new"),
+        ({**GLM_5, "architectures": ["LongcatFlashForCausalLM"]}, "0.5.16", None),
     ],
 )
 def test_releases(config: dict[str, Any], version: str, code: str | None) -> None:

@@ -43,7 +43,7 @@ def test_a_hub_cache_leads_to_its_snapshot(cache: Path) -> None:
 
 
 def test_a_snapshot_is_known_by_its_path(cache: Path) -> None:
-    folder, hub, _ = read_folder(cache / "snapshots" / "abc123")
+    folder, hub, _found = read_folder(cache / "snapshots" / "abc123")
     assert hub is not None
     assert (folder.name, hub.repository) == ("abc123", "org/tiny")
 

@@ -102,5 +102,5 @@ def test_facts_of_another_shape_are_none() -> None:
 def test_runs_hold_exactly_their_numbers(numbers: set[int]) -> None:
     found = runs(numbers)
     assert {number for first, last in found for number in range(first, last + 1)} == numbers
-    assert all(first > before[1] + 1 for before, (first, _) in zip(found, found[1:]))
+    assert all(first > before[1] + 1 for before, (first, _last) in zip(found, found[1:]))
     assert layers_within(found, 10, 20) == len(numbers & set(range(10, 21)))
