@@ -74,7 +74,9 @@ def test_a_host_with_grave_problems_can_be_refused(surveyed: Outcome, bare: Node
     told = probe(*lost)
     assert told.status == 0, told.output
     assert re.search(r"Error +GPU 3: .*lost", told.output), told.output
-    assert "not usable as a whole: GPU 3" in told.output
+    assert "not for a server as they are: GPU 3" in told.output
     refused = probe(*lost, "-e", "probe_refuse_at=error")
     assert refused.status == 2, refused.output
-    assert "[gpu_lost]" in "".join(refused.errors)
+    # Those hosts are the ones whose survey is needed.
+    assert "not for a server as they are: GPU 3" in refused.output
+    assert "gpu_lost" in "".join(refused.errors)

@@ -134,7 +134,7 @@ def _gpus(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
         )
         lines += [text, f"GPU {'; '.join(places)}"]
     out = [gpu["index"] for gpu in gpus if not gpu["usable"]]
-    return [*lines, f"not usable as a whole: GPU {_numbers(out)}"] if out else lines
+    return [*lines, f"not for a server as they are: GPU {_numbers(out)}"] if out else lines
 
 
 def _pcie(members: Sequence[Mapping[str, Any]]) -> str | None:
@@ -209,5 +209,7 @@ def _problems(problems: Iterable[Mapping[str, str]], severity: str) -> list[str]
         line
         for item in problems
         if item["severity"] == severity
-        for line in textwrap.wrap(f"{item['message']} {item['remedy']}", TEXT_WIDTH, subsequent_indent="  ")
+        for line in textwrap.wrap(
+            f"{item['message']} {item['remedy']} [{item['code']}]", TEXT_WIDTH, subsequent_indent="  "
+        )
     ]

@@ -74,7 +74,7 @@ def test_kinds_that_differ_and_what_cannot_be_used_are_told_apart() -> None:
         "GPU 0 on an unknown node",
         "1 x NVIDIA L40S, memory unknown, compute capability 9.0",
         "GPU 1 on an unknown node",
-        "not usable as a whole: GPU 1",
+        "not for a server as they are: GPU 1",
     ]
     assert entry(text, "Links") == ["unknown: 0+1"]
 
@@ -130,7 +130,11 @@ def test_problems_of_both_surveys_come_last_the_worst_first() -> None:
     own = (Problem("a", "info", "Fact.", "Nothing."), Problem("b", "error", "Broken.", "Mend it."))
     stack = {"problems": [{"code": "c", "severity": "warning", "message": "Old.", "remedy": "Update."}]}
     text = lines(machine([BOARD], [[SAME]], problems=own), stack)
-    assert text[-3:] == ["Error      Broken. Mend it.", "Warning    Old. Update.", "Info       Fact. Nothing."]
+    assert text[-3:] == [
+        "Error      Broken. Mend it. [b]",
+        "Warning    Old. Update. [c]",
+        "Info       Fact. Nothing. [a]",
+    ]
 
 
 def test_a_host_without_anything_is_told_without_a_word_too_many() -> None:
