@@ -29,7 +29,7 @@ attributes:
 options:
   root:
     description:
-      - Folder that C(sys) and C(proc) are read below.
+      - Folder that C(sys) and C(proc) are read below, as an absolute path.
       - With another root than V(/) the NVML of this system is left out, because it speaks of another machine, unless
         O(nvml_library) is given.
     type: path
@@ -497,10 +497,11 @@ gpu_links:
     - The C(level) is V(SELF), C(NV) and the number of NVLinks that join the two, V(PIX) (one PCIe switch), V(PXB)
       (several), V(PHB) (the host bridge), V(NODE) (one NUMA node) or V(SYS) (several).
     - The C(p2p) is V(ok) when the driver lets the two read each other's memory, else why not.
-    - The C(nvlinks) is the number of NVLinks that join the two.
+    - The C(nvlinks) is the number of NVLinks that join the two, null where the driver did not tell; then C(level) is
+      that of the PCI bus.
     - The C(route) is the way that traffic between them takes, V(nvlink), V(switch) (it turns around at the PCIe switch
       that they share), V(redirected) (access control on that switch sends it up to the host all the same), V(host)
-      (their ways meet in the host only) or null where that is not known.
+      (their ways meet in the host only) or null where that is not known, as of boards that NVLink may join unsaid.
   returned: always
   type: list
   elements: list
@@ -552,6 +553,12 @@ host:
       description: CPUs that are present and not online.
       type: str
       sample: "239"
+    cpus_isolated:
+      description: >-
+        CPUs that the kernel schedules nothing on by itself (C(isolcpus)), so that only what is bound to them runs there;
+        null where there are none.
+      type: str
+      sample: null
     cpus_usable:
       description: CPUs that a cpuset leaves to a system service; null where none limits them.
       type: str
@@ -569,7 +576,7 @@ host:
       type: str
       sample: null
     cpu_model:
-      description: Name of the processor.
+      description: Name of the processor, on Arm that of its cores where it is known.
       type: str
       sample: AMD EPYC 9575F 64-Core Processor
     kernel:
@@ -653,6 +660,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.roots import checked_root, is_this_machine
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import nvidia_functions, read_pci_gpus
@@ -725,7 +733,7 @@ def ask_driver(params: dict[str, Any], gpus_on_bus: int) -> Outcome:
     root = Path(params["root"])
     if not params["nvml"]:
         return None, [problem("nvml_not_consulted", "NVML was left out by request.")]
-    if library is None and root.resolve() != Path("/"):
+    if library is None and not is_this_machine(root):
         why = f"The facts are read below {root}, and the NVML of this system speaks of another machine."
         return None, [problem("nvml_not_consulted", why)]
     with nvml_process(params["nvml_timeout_seconds"]) as call:
@@ -756,16 +764,10 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    root = Path(module.params["root"])
-    if not root.is_dir():
-        refuse(
-            module,
-            Refusal(
-                "root_missing",
-                f"root is {root}, which is no folder here.",
-                "Name the folder that holds sys and proc; / is this machine.",
-            ),
-        )
+    try:
+        root = checked_root(module.params["root"], "proc and sys")
+    except Refusal as refusal:
+        refuse(module, refusal)
     # A day is no limit for a person, and what is no number fails this comparison.
     if not 0 < module.params["nvml_timeout_seconds"] <= 86400:
         refuse(

@@ -30,7 +30,8 @@ attributes:
 options:
   root:
     description:
-      - Folder that all files are read below, such as a recording of another machine or a mounted system.
+      - Folder that all files are read below, such as a recording of another machine or a mounted system, as an
+        absolute path.
       - Symbolic links are followed as that machine would, never out of the folder.
     type: path
     default: /
@@ -806,23 +807,18 @@ problems:
       sample: Drain the host and reboot it.
 """
 
-from pathlib import Path
-
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.roots import checked_root
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.reading import read_stack
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec={"root": {"type": "path", "default": "/"}}, supports_check_mode=True)
-    root = Path(module.params["root"])
-    if not root.is_dir():
-        refusal = Refusal(
-            "root_missing",
-            f"root is {root}, which is no folder here.",
-            "Name the folder that holds the machine's etc, proc and sys; / is this machine.",
-        )
+    try:
+        root = checked_root(module.params["root"], "etc, proc and sys")
+    except Refusal as refusal:
         module.fail_json(msg=str(refusal), failure=refusal.as_dict())
 
     def run(command: list[str]) -> tuple[int, str, str]:

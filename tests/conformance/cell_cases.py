@@ -67,8 +67,10 @@ class Case:
     state_slots: int | None = None
     cap: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    def asked(self) -> dict[str, Any]:
+        """What is not left as it is by default."""
+        default = asdict(Case(self.model))
+        return {key: value for key, value in asdict(self).items() if key == "model" or value != default[key]}
 
 
 def served(config: Mapping[str, Any], release: str) -> bool:
@@ -108,6 +110,9 @@ def cases_of(name: str, config: Mapping[str, Any], release: str) -> Iterator[Cas
         yield Case(name, window_ratio=0.5)
         yield Case(name, window_ratio=1.0, tensor_parallel=4)
     if not (states or windows or sparse or kind in INDEX_MODEL_TYPES):
-        yield Case(name, kv_cache_dtype="fp4_e2m1" if release == "0.5.9" else "fp4_mx_block16", tensor_parallel=4)
-    if release != "0.5.9" and not (latent or sparse or kind in ("kimi_linear", "bailing_hybrid")):
+        newer = parse_version(release) >= parse_version("0.5.16")
+        yield Case(name, kv_cache_dtype="fp4_mx_block16" if newer else "fp4_e2m1", tensor_parallel=4)
+    if parse_version(release) >= parse_version("0.5.16") and not (
+        latent or sparse or kind in ("kimi_linear", "bailing_hybrid")
+    ):
         yield Case(name, kv_cache_dtype="mxfp8")

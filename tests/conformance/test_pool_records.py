@@ -132,13 +132,9 @@ def tokens_of(row: dict[str, Any], start: Start) -> tuple[str, bool | None]:
     """(words, whether the tokens follow from the logged memory within 0.5 %, or 2 % over eight ranks and more)."""
     before, after = row.get("avail_before_weights_gib"), row.get("avail_after_weights_gib")
     fraction, tokens = row.get("mem_fraction_static"), row.get("kv_tokens")
-    missing = [
-        name
-        for name, value in (("before", before), ("after", after), ("fraction", fraction), ("tokens", tokens))
-        if value is None
-    ]
-    if missing:
-        return f"no {', '.join(missing)}", None
+    if before is None or after is None or fraction is None or tokens is None:
+        given = {"before": before, "after": after, "fraction": fraction, "tokens": tokens}
+        return f"no {', '.join(name for name, value in given.items() if value is None)}", None
     if row["id"] in NOT_FROM_MEMORY:
         return NOT_FROM_MEMORY[row["id"]], None
     budget = (after - before * (1 - fraction)) * GIB

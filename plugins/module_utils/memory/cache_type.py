@@ -20,7 +20,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention i
     Attention,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import FP4_RECIPE, PoolFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
+    FP4_BLOCKS,
+    FP4_RECIPE,
+    PoolFacts,
+)
 
 DTYPE_BYTES = {
     "float32": 4,
@@ -121,4 +125,6 @@ def _four_bit(attention: Attention, pools: PoolFacts, name: str, model_element: 
         raise _refuse(name, "it is counted for plain heads and latent attention only", " for this model")
     if pools.fp4 == FP4_RECIPE and name == "fp4_e2m1":
         raise _refuse(name, "it is called fp4_mx_block16 from 0.5.21 on", " here")
+    if pools.fp4 == FP4_BLOCKS and name != "fp4_e2m1":
+        raise _refuse(name, "it is called fp4_e2m1 to 0.5.15", " here")
     return CacheType(name, 1, model_element)

@@ -28,6 +28,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Re
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
     DEFAULT_WINDOW_RATIO,
     ONE_STEP,
+    TWO_STEPS_PAGED,
     PoolFacts,
 )
 
@@ -91,8 +92,7 @@ def device_pools(
     window = None
     if cells.window_budget and facts.window_split != ONE_STEP:
         before, profiled = tokens, _pages(_two_steps(cells, profiled, window_ratio), page_size)
-        unrounded = _two_steps(cells, tokens, window_ratio)
-        tokens, window = _pages(unrounded, page_size), _pages(int(unrounded * window_ratio), page_size)
+        tokens, window = _split(cells, facts, tokens, page_size, window_ratio)
         lines.append(
             f"full tokens = {format_count(before)} x ({cells.full_budget:,} + {cells.window_budget:,}) bytes / "
             f"({cells.full_budget:,} + {window_ratio:g} x {cells.window_budget:,}) = {format_count(tokens)}"
@@ -115,8 +115,7 @@ def pools_of_tokens(
     line = f"tokens = max_total_tokens in whole pages of {page_size} = {format_count(whole)}"
     window = None
     if cells.window_budget and facts.window_split != ONE_STEP:
-        unrounded = _two_steps(cells, whole, window_ratio)
-        whole, window = _pages(unrounded, page_size), _pages(int(unrounded * window_ratio), page_size)
+        whole, window = _split(cells, facts, whole, page_size, window_ratio)
     pools = _pools(attention, cells, facts, whole, page_size, window_ratio, states, window)
     return DevicePools(whole, whole, pools, (line, *_window_lines(pools, whole, window_ratio)))
 
@@ -155,6 +154,14 @@ def _two_steps(cells: CellSizes, tokens: int, window_ratio: float) -> int:
     """Tokens of a pool without windows first, then the same bytes divided between the two pools."""
     total = tokens * (cells.full_budget + cells.window_budget)
     return int(total / (cells.full_budget + window_ratio * cells.window_budget))
+
+
+def _split(cells: CellSizes, facts: PoolFacts, tokens: int, page_size: int, window_ratio: float) -> tuple[int, int]:
+    """Tokens of the full and of the window pool, before 0.5.11."""
+    unrounded = _two_steps(cells, tokens, window_ratio)
+    full = _pages(unrounded, page_size)
+    of = full if facts.window_split == TWO_STEPS_PAGED else unrounded
+    return full, _pages(int(of * window_ratio), page_size)
 
 
 def _check_window(attention: Attention, slots: int, page_size: int, facts: PoolFacts) -> None:

@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions im
 # How a release divides the layers of pipeline stages (distributed/utils.py get_pp_indices).
 REST_ON_LAST, REST_SPREAD = "rest_on_last", "rest_spread"
 # How the tokens of full and window pools come out of one budget.
-TWO_STEPS, ONE_STEP = "two_steps", "one_step"
+TWO_STEPS, TWO_STEPS_PAGED, ONE_STEP = "two_steps", "two_steps_paged", "one_step"
 # How states that verify drafts are taken off the budget.
 STATES_BEFORE, STATES_JOINT, STATES_JOINT_PADDED = "before", "joint", "joint_padded"
 # What a four-bit cache is counted at.
@@ -77,7 +77,8 @@ _INDEX_SCALES = (("0.4.7", False), ("0.5.17", True))
 # _set_default_nsa_backends, later arg_groups/overrides.py _dsa_split_backend_resolution: trtllm reads raw rows.
 _RAW_ROWS_BLACKWELL = (("0.4.7", False), ("0.5.10", True))
 _ELIDES_INDEX = (("0.4.7", False), ("0.5.18", True))
-_WINDOW_SPLIT = (("0.4.7", TWO_STEPS), ("0.5.11", ONE_STEP))
+# set_num_tokens_hybrid_swa; _resolve_hybrid_swa_tokens takes the window's part of whole pages; calculate_pool_sizes.
+_WINDOW_SPLIT = (("0.4.7", TWO_STEPS), ("0.5.10", TWO_STEPS_PAGED), ("0.5.11", ONE_STEP))
 _WINDOW_FLOOR = (("0.4.7", False), ("0.5.16", True))
 _STATE_PADDING = (("0.4.7", False), ("0.5.17", True))
 _STATE_DRAFTS = (("0.4.7", STATES_BEFORE), ("0.5.13", STATES_JOINT), ("0.5.17", STATES_JOINT_PADDED))

@@ -90,6 +90,14 @@ def test_two_steps_before_0_5_11() -> None:
     assert capped.tokens == 1_000
 
 
+def test_windows_are_a_part_of_whole_pages_in_0_5_10() -> None:
+    """9,050 tokens of both become 10,055 full ones: 0.8 of them is 8,044, and 0.8 of their whole pages 8,042."""
+    budget, page = 36_864 * 2 * 9_050, 2
+    before, after = (divided(GPT_OSS, budget, version, page) for version in ("0.5.9", "0.5.10"))
+    assert (before.tokens, before.slots("swa")) == (10_054, 8_044)
+    assert (after.tokens, after.slots("swa")) == (10_054, 8_042)
+
+
 def test_other_ratios_of_windows() -> None:
     found = divided(GPT_OSS, 36_864 * 1.5 * 10_000, window_ratio=0.5)
     assert (found.tokens, found.slots("swa")) == (10_000, 5_000)
