@@ -9,11 +9,16 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import without_controls
+
 
 def plain(value: Any) -> Any:
-    """Dataclasses to dicts and tuples to lists, all the way down."""
+    """Dataclasses to dicts and tuples to lists, all the way down. Texts come out as what may be shown, whoever wrote
+    them."""
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
         return [plain(item) for item in value]
-    return value
+    if isinstance(value, dict):
+        return {plain(name): plain(item) for name, item in value.items()}
+    return without_controls(value) if isinstance(value, str) else value

@@ -555,8 +555,8 @@ host:
       sample: "239"
     cpus_isolated:
       description: >-
-        CPUs that the kernel schedules nothing on by itself (C(isolcpus)), so that only what is bound to them runs there;
-        null where there are none.
+        CPUs that the kernel schedules nothing on by itself (C(isolcpus)), so that only what is bound to them runs
+        there; null where there are none.
       type: str
       sample: null
     cpus_usable:

@@ -297,26 +297,27 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import (
     attention_from_config,
     config_dtype,
     text_config,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.checkpoint import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.checkpoint import (
     HF_QUANT_CONFIG_NAME,
     QUANT_MODEL_DESCRIPTION_NAME,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.quantization import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.problem_codes import CODES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.quantization import (
     QuantizationDetails,
     quantization_details,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_folder import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_folder import (
     Digest,
     read_folder,
     read_json,
     read_optional_json,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_groups import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_groups import (
     REST,
     TensorGroup,
     bytes_by_dtype,
@@ -326,9 +327,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_gro
     scale_bytes_by_part,
     tensor_groups,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_problem_codes import CODES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_reading import Checkpoint, read_checkpoint
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_structure import structure_from_config
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_reading import Checkpoint, read_checkpoint
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_structure import structure_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.readable import Entry, User, unreadable
 

@@ -16,8 +16,8 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import read_ledger
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import parse_record
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import attention_from_config
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import attention_from_config
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights import (
     HeaderError,
     header_length,
     parse_header,

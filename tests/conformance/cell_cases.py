@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architectures import ARCHITECTURES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import ARCHITECTURES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
 
 # What is free for the pools, before states: some GiB and an odd number of bytes.

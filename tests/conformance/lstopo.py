@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from xml.etree import ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_mask
 

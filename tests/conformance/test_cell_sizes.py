@@ -17,12 +17,6 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import (
-    attention_from_config,
-    config_dtype,
-    model_facts,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import FAMILIES, Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType, cache_type
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import (
     CellSizes,
@@ -45,6 +39,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools
     plan_states,
     slot_bytes,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import (
+    attention_from_config,
+    config_dtype,
+    model_facts,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import FAMILIES, Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import PoolFacts, pool_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import (
     EXACT,

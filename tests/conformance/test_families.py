@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architectures import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import (
     ARCHITECTURES,
     DRAFTS,
     GENERIC_PREFIX,

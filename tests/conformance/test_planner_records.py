@@ -14,10 +14,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import (
-    Attention,
-    attention_from_config,
-)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import Layout, cell_sizes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import (
@@ -32,6 +28,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request imp
     HiCacheRequest,
     ServerRequest,
     plan_request,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import (
+    Attention,
+    attention_from_config,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal

@@ -19,8 +19,6 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import attention_from_config
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import cache_type
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import (
     CellSizes,
@@ -34,6 +32,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools
     slot_bytes,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, GIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import attention_from_config
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
 from ansible_collections.gpufleet.sglang.tests.conformance.pool_records import CAPACITIES, STARTUPS, Start
 

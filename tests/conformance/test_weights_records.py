@@ -18,17 +18,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.rank_weights import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.rank_weights import (
     StageWeights,
     WeightFacts,
     rank_weights,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_groups import tensor_groups
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_layout import RankLayout
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_structure import structure_from_config
-from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory import model_configs as models
-from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.checkpoints import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_groups import tensor_groups
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_layout import RankLayout
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_structure import structure_from_config
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.model import model_configs as models
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.model.checkpoints import (
     kimi_vision,
     model_tensors,
 )

@@ -69,8 +69,8 @@ def test_a_host_with_grave_problems_can_be_refused(surveyed: Outcome, bare: Node
         f"cp -r {MACHINE} /tmp/lost && printf '[faults]\\nDeviceGetMemoryInfo = GPU_IS_LOST gpu=3\\n'"
         " >> /tmp/lost/machine.nvml"
     )
-    lost = ("--limit", "founding", "-e", "probe_root=/tmp/lost")
-    lost = (*lost, "-e", "probe_nvml_library=/tmp/lost/lib/libnvidia-ml.so.1")
+    library = "probe_nvml_library=/tmp/lost/lib/libnvidia-ml.so.1"
+    lost = ("--limit", "founding", "-e", "probe_root=/tmp/lost", "-e", library)
     told = probe(*lost)
     assert told.status == 0, told.output
     assert re.search(r"Error +GPU 3: .*lost", told.output), told.output

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
     FAMILY_DSA,
     FAMILY_MLA,
     FAMILY_SPARSE,

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import FAMILY_SPARSE, Attention, Window
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import MXFP8, CacheType
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import FAMILY_SPARSE, Attention, Window
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
     FP4_RECIPE,
     FP4_WORKSPACE,

@@ -13,8 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import ModelFacts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import FAMILY_MLA
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_division import (
     Division,
     divide,
@@ -29,6 +27,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units impor
     format_count,
     format_gib,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import FAMILY_MLA
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import FractionDefaults, VersionFacts

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import ModelFacts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import cache_type
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import CellSizes, Layout, cell_sizes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import (
@@ -21,7 +19,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pool
     device_pools,
     pools_of_tokens,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_architecture import check_release
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.pool_request import (
     PoolRequest,
     attention_in_force,
@@ -30,6 +27,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.pool_reques
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import StatePlan, plan_states
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.known_architecture import check_release
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import PoolFacts, pool_facts

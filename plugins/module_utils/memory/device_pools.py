@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import (
     DRAFT,
     KV,
@@ -24,6 +23,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size i
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import StatePlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gib
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
     DEFAULT_WINDOW_RATIO,

@@ -18,11 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import (
-    FAMILY_DSA,
-    FAMILY_SPARSE,
-    Attention,
-)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import DRAFT, INDEXER, KV, MAMBA, SWA
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePool
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import (
@@ -35,6 +30,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import
     pool_tokens,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
+    FAMILY_DSA,
+    FAMILY_SPARSE,
+    Attention,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import INDEX_JOINED, pool_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts

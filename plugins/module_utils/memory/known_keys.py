@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import Attention
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology import machine
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import StateRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
     FAMILY_DSA,
     Attention,
     family_of_heads,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_config import STATE_DTYPES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import StateRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.state_config import STATE_DTYPES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
     DEFAULT_STATE_RATIO,

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import ModelFacts, model_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts, model_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts, machine_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import State
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gib
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import State
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
     DEFAULT_STATE_RATIO,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.architecture import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_FRACTION, DEPENDS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_plan import HostPlan, asked_for
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts

@@ -80,6 +80,15 @@ class MachineFacts:
     links: Mapping[tuple[int, int], Link] = field(default_factory=dict)
 
     @property
+    def unidentified(self) -> frozenset[int]:
+        """Indexes of GPUs of which the name or the memory is not known, while that of others is."""
+        found = set()
+        for known in ([gpu.name for gpu in self.gpus], [gpu.memory_total_bytes for gpu in self.gpus]):
+            if any(value is not None for value in known):
+                found.update(gpu.index for gpu, value in zip(self.gpus, known) if value is None)
+        return frozenset(found)
+
+    @property
     def homes(self) -> tuple[NodeFacts, ...]:
         return tuple(node for node in self.nodes if node.is_home)
 

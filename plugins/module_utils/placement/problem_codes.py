@@ -22,6 +22,17 @@ CODES: dict[str, ProblemCode] = {
         "Processes that are no SGLang server use a GPU of an instance, because no other was free or it was named.",
         "Stop the processes, or name other GPUs in gpus.",
     ),
+    "gpus_unidentified": ProblemCode(
+        "warning",
+        "An instance got GPUs of which the name or the memory is not known, because no others were left.",
+        "Find out why the driver does not tell it (gpu_topology_info), or name other GPUs in gpus.",
+    ),
+    "gpus_named_by_uuid": ProblemCode(
+        "info",
+        "A GPU of the machine cannot be used, which may shift CUDA's indexes, so the GPUs are named by UUID. SGLang's "
+        "custom all-reduce reads indexes only and stays off, which costs some speed.",
+        "Put the GPU that cannot be used right, or remove it, to have indexes again.",
+    ),
     "numa_affinity_unknown": ProblemCode(
         "warning",
         "The NUMA node of a GPU is not known, so its rank is not bound and its host pool is not counted on a node.",

@@ -6,25 +6,28 @@
 
 What counts, the first most:
 
-1. GPUs that nobody else uses; 2. one kind of GPU in a set; 3. the worst link in a set, as a collective is as fast as
-its slowest hop; 4. few NUMA nodes; 5. good links throughout. Instances with more ranks come first; those of one size
-are weighed together, so that none is served at the cost of its like. Among equals, what stays free shall stay whole:
-GPUs of one node, then those that are closely joined. The rest is settled by index, so the same machine always gives
+1. GPUs whose board is known; 2. GPUs that nobody else uses; 3. one kind of GPU in a set; 4. the worst link in a set,
+as a collective is as fast as its slowest hop; 5. few NUMA nodes; 6. host pools that fit these nodes; 7. nodes that are
+near one another; 8. good links throughout. Instances with more ranks come first; those of one size are weighed
+together, so that none is served at the cost of its like. Among equals, what stays free shall stay whole: GPUs of one
+node, of near nodes, then those that are closely joined. The rest is settled by index, so the same machine always gives
 the same answer.
 
-GPUs that could be swapped without any difference are tried in one order only. With that the search is exact while the
-machine is small (8 GPUs always are); beyond that it keeps a limited number of the best beginnings.
+GPUs that could be swapped without any difference are tried in one order only, and so are instances that ask for the
+same. With that the search is exact while the machine is small (8 GPUs, but for many single ranks with pools of
+different sizes that are too large); beyond that it keeps a limited number of the best beginnings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from math import comb
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts, Link, MachineFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import distance_of, home_of
 
 # Costs of a link by NVML's level; NVLinks cost less than any of them, and the less the more there are.
 _LEVEL_COST = {"PIX": 200, "PXB": 300, "PHB": 400, "NODE": 500, "SYS": 600}
@@ -37,57 +40,107 @@ _MOST_GPUS = 64
 # Sets that are looked at for all instances together, over all beginnings that are kept.
 _EFFORT = 60_000
 
-# (users, kinds beyond one, worst links in descending order, nodes spanned, links in all)
-Cost = tuple[int, int, tuple[int, ...], int, int]
-_NO_COST: Cost = (0, 0, (), 0, 0)
+# (unidentified, users, kinds beyond one, worst links in descending order, nodes spanned, bytes of pools that do not fit
+# the nodes, largest distances between nodes, distances between nodes in all, links in all)
+Cost = tuple[int, int, int, tuple[int, ...], int, int, int, int, int]
+_NO_COST: Cost = (0, 0, 0, (), 0, 0, 0, 0, 0)
+# The firmware's word for "cannot be reached"; stands in where it is silent on a pair of nodes.
+_FAR = 255
 
 
 @dataclass(frozen=True)
 class Wish:
-    """GPUs that one instance needs."""
+    """GPUs that one instance needs, and the host memory of each rank where that depends on the GPU."""
 
     name: str
     ranks: int
+    pool_bytes_per_rank: int = 0
+
+
+@dataclass(frozen=True)
+class Room:
+    """What is C(there) for host pools by NUMA node (None where that is not known), and what is C(taken) of it."""
+
+    there: Mapping[int, int | None] = field(default_factory=dict)
+    taken: Mapping[int, int] = field(default_factory=dict)
+
+    def is_tight(self, wishes: Sequence[Wish]) -> bool:
+        """Whether it matters on which node the pools lie."""
+        needed = sum(wish.pool_bytes_per_rank * wish.ranks for wish in wishes)
+        return needed > 0 and any(
+            there is not None and self.taken.get(node, 0) + needed > there for node, there in self.there.items()
+        )
 
 
 @dataclass(frozen=True)
 class _Beginning:
-    """Sets chosen so far, as masks over the GPUs, in the order of the wishes."""
+    """Sets chosen so far, as masks over the GPUs, in the order of the wishes.
+
+    C(pools) are the bytes on each node of the board's, nothing where pools fit wherever they lie.
+    """
 
     cost: Cost
     taken: int
     sets: tuple[int, ...]
+    pools: tuple[int, ...]
 
 
 class _Board:
     """The GPUs to choose from and the cost of any set of them. A class, as what was computed is kept."""
 
-    def __init__(self, machine: MachineFacts, gpus: Sequence[GpuFacts], in_use: frozenset[int]) -> None:
+    def __init__(
+        self, machine: MachineFacts, gpus: Sequence[GpuFacts], in_use: frozenset[int], room: Room | None
+    ) -> None:
         self.gpus = gpus
+        self._unidentified = [gpu.index in machine.unidentified for gpu in gpus]
         self._kinds = [(gpu.name, gpu.memory_total_bytes) for gpu in gpus]
         self._in_use = [gpu.index in in_use for gpu in gpus]
         self._links = [[link_cost(machine, one, two) for two in gpus] for one in gpus]
+        self._apart = _distances(machine, gpus)
         self.twins = self._twins()
+        self._room = [] if room is None else [(node, there) for node, there in sorted(room.there.items())]
+        self.pools = () if room is None else tuple(room.taken.get(node, 0) for node, _there in self._room)
+        self._homes = [home_of(machine, gpu.numa_node) for gpu in gpus]
+        self.ranks = lru_cache(maxsize=None)(self._ranks)
         self.cost = lru_cache(maxsize=None)(self._cost)
         self.rest = lru_cache(maxsize=None)(self._rest)
 
     def _cost(self, mask: int) -> Cost:
         members = positions(mask)
         pairs = [self._links[one][two] for one, two in combinations(members, 2)]
+        # One GPU stands for its node.
+        nodes = {self.gpus[place].numa_node: place for place in members}
+        apart = [self._apart[one][two] for one, two in combinations(nodes.values(), 2)]
         return (
+            sum(self._unidentified[place] for place in members),
             sum(self._in_use[place] for place in members),
             len({self._kinds[place] for place in members}) - 1,
             (max(pairs),) if pairs else (),
-            len({self.gpus[place].numa_node for place in members}),
+            len(nodes),
+            0,
+            max(apart, default=0),
+            sum(apart),
             sum(pairs),
         )
 
-    def _rest(self, mask: int) -> tuple[int, int]:
+    def _ranks(self, mask: int) -> tuple[int, ...]:
+        """How many of the GPUs in C(mask) have their ranks on each node."""
+        homes = [self._homes[place] for place in positions(mask)]
+        return tuple(homes.count(node) for node, _there in self._room)
+
+    def overflow(self, pools: Sequence[int]) -> int:
+        """Bytes of pools beyond what their nodes hold."""
+        return sum(
+            max(0, size - there) for size, (_node, there) in zip(pools, self._room) if there is not None and size
+        )
+
+    def _rest(self, mask: int) -> tuple[int, int, int]:
         """How torn the GPUs of C(mask) are; the lower, the more of them are still together."""
         free = positions(mask)
         pairs = list(combinations(free, 2))
         together = sum(self._same_node(one, two) for one, two in pairs)
-        return -together, -sum(_UNKNOWN_COST - self._links[one][two] for one, two in pairs)
+        apart = sum(self._apart[one][two] for one, two in pairs)
+        return -together, apart, -sum(_UNKNOWN_COST - self._links[one][two] for one, two in pairs)
 
     def _same_node(self, one: int, two: int) -> bool:
         node = self.gpus[one].numa_node
@@ -108,44 +161,68 @@ class _Board:
         return masks
 
 
+def _distances(machine: MachineFacts, gpus: Sequence[GpuFacts]) -> list[list[int]]:
+    """Between the nodes of any two GPUs; all the same where the firmware tells none."""
+    nodes = {node.id: node for node in machine.nodes}
+    if not any(node.distances for node in machine.nodes):
+        return [[0] * len(gpus) for _gpu in gpus]
+
+    def apart(one: int | None, two: int | None) -> int:
+        told = distance_of(nodes[one], nodes[two]) if one in nodes and two in nodes else None
+        return _FAR if told is None else told
+
+    return [[apart(one.numa_node, two.numa_node) for two in gpus] for one in gpus]
+
+
 def choose(
-    machine: MachineFacts, gpus: Sequence[GpuFacts], wishes: Sequence[Wish], in_use: frozenset[int] = frozenset()
+    machine: MachineFacts,
+    gpus: Sequence[GpuFacts],
+    wishes: Sequence[Wish],
+    in_use: frozenset[int] = frozenset(),
+    room: Room | None = None,
 ) -> dict[str, tuple[GpuFacts, ...]]:
     """A set out of C(gpus) for each wish, by the wish's name; there have to be enough of them."""
     ordered = sorted(gpus, key=lambda gpu: gpu.index)
     sizes = sorted({wish.ranks for wish in wishes}, reverse=True)
     queue = [wish for size in sizes for wish in wishes if wish.ranks == size]
     if len(ordered) > _MOST_GPUS:
-        return _in_order(ordered, queue, in_use)
-    board = _Board(machine, ordered, in_use)
+        return _in_order(machine, ordered, queue, in_use)
+    board = _Board(machine, ordered, in_use, room if room is not None and room.is_tight(wishes) else None)
     everything = (1 << len(ordered)) - 1
-    beginnings = [_Beginning(_NO_COST, 0, ())]
+    beginnings = [_Beginning(_NO_COST, 0, (), board.pools)]
     for place, wish in enumerate(queue):
         first_of_size = place == 0 or queue[place - 1].ranks != wish.ranks
         if first_of_size:
             # What larger instances got is settled; only ties among them are left to be decided by the smaller.
             best = min(beginning.cost for beginning in beginnings)
             beginnings = [
-                _Beginning(_NO_COST, beginning.taken, beginning.sets)
+                _Beginning(_NO_COST, beginning.taken, beginning.sets, beginning.pools)
                 for beginning in beginnings
                 if beginning.cost == best
             ]
+        alike = not first_of_size and (
+            not board.pools or queue[place - 1].pool_bytes_per_rank == wish.pool_bytes_per_rank
+        )
         ways = min(_MOST_SETS, comb(len(ordered) - bin(beginnings[0].taken).count("1"), wish.ranks))
         beginnings = _best(board, everything, beginnings, max(1, _EFFORT // len(queue) // ways))
         beginnings = [
             longer
             for beginning in beginnings
-            for longer in _continued(board, everything, beginning, wish.ranks, first_of_size)
+            for longer in _continued(board, everything, beginning, wish, alike)
         ]
     (chosen,) = _best(board, everything, beginnings, 1)
     return {wish.name: tuple(ordered[place] for place in positions(mask)) for wish, mask in zip(queue, chosen.sets)}
 
 
 def _in_order(
-    gpus: Sequence[GpuFacts], queue: Sequence[Wish], in_use: frozenset[int]
+    machine: MachineFacts, gpus: Sequence[GpuFacts], queue: Sequence[Wish], in_use: frozenset[int]
 ) -> dict[str, tuple[GpuFacts, ...]]:
-    def neighbours(gpu: GpuFacts) -> tuple[bool, str, bool, int, int]:
-        return gpu.index in in_use, gpu.name or "", gpu.numa_node is None, gpu.numa_node or 0, gpu.index
+    unidentified = machine.unidentified
+
+    def neighbours(gpu: GpuFacts) -> tuple[bool, bool, str, int, bool, int, int]:
+        kind = gpu.name or "", gpu.memory_total_bytes or 0
+        node = gpu.numa_node is None, gpu.numa_node or 0
+        return gpu.index in unidentified, gpu.index in in_use, *kind, *node, gpu.index
 
     line = sorted(gpus, key=neighbours)
     starts = [sum(wish.ranks for wish in queue[:place]) for place in range(len(queue))]
@@ -180,8 +257,18 @@ def worst_link(machine: MachineFacts, gpus: Sequence[GpuFacts]) -> str | None:
 
 def added(one: Cost, two: Cost) -> Cost:
     """The cost of both; the worst links are held against one another, the worst of them first."""
-    worst = tuple(sorted((*one[2], *two[2]), reverse=True))
-    return one[0] + two[0], one[1] + two[1], worst, one[3] + two[3], one[4] + two[4]
+    worst = tuple(sorted((*one[3], *two[3]), reverse=True))
+    return (
+        one[0] + two[0],
+        one[1] + two[1],
+        one[2] + two[2],
+        worst,
+        one[4] + two[4],
+        one[5] + two[5],
+        one[6] + two[6],
+        one[7] + two[7],
+        one[8] + two[8],
+    )
 
 
 def _best(board: _Board, everything: int, beginnings: Sequence[_Beginning], keep: int) -> list[_Beginning]:
@@ -198,21 +285,25 @@ def _best(board: _Board, everything: int, beginnings: Sequence[_Beginning], keep
 
 
 def _continued(
-    board: _Board, everything: int, beginning: _Beginning, ranks: int, first_of_size: bool
+    board: _Board, everything: int, beginning: _Beginning, wish: Wish, alike: bool
 ) -> Iterator[_Beginning]:
     """Every way to give the next instance its GPUs.
 
-    Instances of one size are alike, so the next one begins behind the first GPU of the one before it: each division
-    is looked at once and not in every order.
+    An instance that is C(alike) to the one before it begins behind the first GPU of that: each division is looked at
+    once and not in every order.
     """
     free = positions(everything & ~beginning.taken)
-    if not first_of_size:
+    if alike:
         first = positions(beginning.sets[-1])[0]
         behind = [place for place in free if place > first]
-        free = behind if len(behind) >= ranks else free
-    for mask in _sets(board, free, ranks):
-        cost = added(beginning.cost, board.cost(mask))
-        yield _Beginning(cost, beginning.taken | mask, (*beginning.sets, mask))
+        free = behind if len(behind) >= wish.ranks else free
+    for mask in _sets(board, free, wish.ranks):
+        cost, pools = added(beginning.cost, board.cost(mask)), beginning.pools
+        if pools:
+            size = wish.pool_bytes_per_rank
+            pools = tuple(before + size * ranks for before, ranks in zip(pools, board.ranks(mask)))
+            cost = (*cost[:5], board.overflow(pools), *cost[6:])
+        yield _Beginning(cost, beginning.taken | mask, (*beginning.sets, mask), pools)
 
 
 def _sets(board: _Board, free: Sequence[int], ranks: int) -> Iterator[int]:

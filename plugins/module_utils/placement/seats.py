@@ -66,16 +66,25 @@ def home_of(machine: MachineFacts, numa_node: int | None) -> int | None:
     if any(node.id == numa_node for node in homes):
         return numa_node
     own = next(node for node in machine.nodes if node.id == numa_node)
-    return min(homes, key=lambda node: (_distance(own, node), node.id)).id
 
 
-def _distance(one: NodeFacts, two: NodeFacts) -> float:
-    """As the firmware tells it, from either side; endless where neither does."""
-    return min(one.distances.get(two.id, float("inf")), two.distances.get(one.id, float("inf")))
+    def away(node: NodeFacts) -> tuple[bool, int, int]:
+        told = distance_of(own, node)
+        return told is None, told or 0, node.id
+
+    return min(homes, key=away).id
+
+
+def distance_of(one: NodeFacts, two: NodeFacts) -> int | None:
+    """As the firmware tells it, the smaller of what either side says; None where neither does."""
+    told = [side for side in (one.distances.get(two.id), two.distances.get(one.id)) if side is not None]
+    return min(told, default=None)
 
 
 def why_no_home(node: NodeFacts) -> str:
     """What keeps ranks from living on a node that is no home, for a sentence."""
+    if not node.has_cpus and node.memory_total_bytes is None and node.memory_available_bytes is None:
+        return "has no CPUs that are known, and its memory is not known"
     if not node.has_cpus:
         return "has no CPUs that a service may use"
     if not node.usable:

@@ -24,7 +24,10 @@ _COUNTED = re.compile(r"\+(\d+)(?:-(\d+))?$")
 
 @dataclass(frozen=True)
 class BlsEntry:
-    """C(id) is the file's name without C(.conf) and without the numbers of boot counting."""
+    """C(id) is the file's name without C(.conf) and without the numbers of boot counting.
+
+    C(for_grub): it has keys that only GRUB knows (grub_class, grub_users), as RHEL's and Fedora's have.
+    """
 
     id: str
     title: str | None = None
@@ -34,6 +37,7 @@ class BlsEntry:
     kernel: str | None = None
     options: str | None = None
     tries_left: int | None = None
+    for_grub: bool = False
 
 
 def parse_entry(file_name: str, text: str) -> BlsEntry:
@@ -58,6 +62,7 @@ def parse_entry(file_name: str, text: str) -> BlsEntry:
         kernel=values.get("linux") or values.get("uki") or values.get("efi"),
         options=" ".join(options) or None,
         tries_left=int(counted.group(1)[:9]) if counted else None,
+        for_grub=any(key.startswith("grub_") for key in values),
     )
 
 
@@ -99,7 +104,7 @@ def default_of_systemd_boot(entries: Sequence[BlsEntry], pattern: str | None) ->
 
 
 def expanded(options: str | None, variables: Mapping[str, str]) -> str | None:
-    """RHEL's entries hold variables of grubenv (C($kernelopts), C($tuned_params)); what is not set is empty."""
+    """Arguments hold variables of grubenv and grub.cfg (C($kernelopts), C($tuned_params)); unknown ones are left out."""
     if options is None:
         return None
     text = re.sub(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda match: variables.get(match.group(1), ""), options)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.bls import (
     BlsEntry,
@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.bls import (
     parse_entry,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import Kernel, NextBoot
-from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree, assignments
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree, assignments, first_text
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.grub import (
     Menu,
     MenuEntry,
@@ -29,25 +29,25 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.kernels impo
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.versions import version_key
 
 _GRUB_FOLDERS = ("boot/grub", "boot/grub2")
+# On EFI hosts RHEL 8 and its kin keep the menu on the EFI system partition; most others have a stub there that leads on.
+_EFI_FOLDER = "boot/efi/EFI"
+_EFI_FOLDERS_LIMIT = 32
+_ENVIRONMENTS = ("boot/grub2/grubenv", "boot/grub/grubenv")
+_LINKS_TO_EFI = ("boot/grub2/grubenv", "etc/grub2-efi.cfg")
 _ENTRY_FOLDERS = ("boot/loader/entries", "efi/loader/entries", "boot/efi/loader/entries")
 _MENU_LIMIT = 8 << 20
 _ENTRIES_LIMIT = 256
 _LOADER_VARIABLES = "sys/firmware/efi/efivars/{}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 
 
-def next_boot_by_grub(
-    menu: Menu, environment: Mapping[str, str], bls: Sequence[BlsEntry], kernels: Sequence[str]
-) -> NextBoot:
-    """What GRUB would do: next_entry holds once, else the default, which may be the saved entry."""
+def next_boot_by_grub(menu: Menu, bls: Sequence[BlsEntry], kernels: Sequence[str]) -> NextBoot:
+    """What GRUB would do with this menu, to which the entries of the Boot Loader Specification may belong."""
     entries = list(menu.entries)
     if menu.bls_at is not None:
         entries[menu.bls_at : menu.bls_at] = [
-            MenuEntry(entry.title or entry.id, entry.id, entry.kernel, expanded(entry.options, environment))
-            for entry in in_grubs_order(bls)
+            MenuEntry(entry.title or entry.id, entry.id, entry.kernel, entry.options) for entry in in_grubs_order(bls)
         ]
-    once = menu.next_entry_counts and bool(environment.get("next_entry"))
-    wanted = environment["next_entry"] if once else menu.default
-    entry = chosen_entry(entries, wanted.replace("${saved_entry}", environment.get("saved_entry", "")))
+    entry = chosen_entry(entries, menu.default)
     if entry is None:
         return NextBoot()
     from_bls = menu.bls_at is not None and any(entry.id == each.id for each in bls)
@@ -55,8 +55,8 @@ def next_boot_by_grub(
         kernel=_release(entry.kernel, kernels),
         source="bls" if from_bls else "grub",
         entry=entry.title,
-        arguments=entry.arguments or None,
-        once=once,
+        arguments=expanded(entry.arguments, menu.variables) or None,
+        once=menu.once,
     )
 
 
@@ -108,21 +108,53 @@ def _loader_variable(tree: Tree, name: str) -> str | None:
     return data[4:].decode("utf-16-le", "replace").rstrip("\0") or None if data else None
 
 
+def _menu_folders(tree: Tree) -> list[str]:
+    """Where grub.cfg may lie, the usual places first."""
+    linked = [(tree.resolved(link) or "").rpartition("/")[0] for link in _LINKS_TO_EFI]
+    vendors = [f"{_EFI_FOLDER}/{name}" for name in tree.names(_EFI_FOLDER)[:_EFI_FOLDERS_LIMIT]]
+    ours = [folder for folder in linked if folder.startswith(f"{_EFI_FOLDER}/")]
+    return list(dict.fromkeys([*_GRUB_FOLDERS, *ours, *vendors]))
+
+
+def _read_menu(tree: Tree) -> Menu | None:
+    """The first menu that boots anything: a stub that only leads to another file does not."""
+    for folder in _menu_folders(tree):
+        text = tree.text(f"{folder}/grub.cfg", _MENU_LIMIT)
+        if text:
+            environment = parse_environment(first_text(tree, f"{folder}/grubenv", *_ENVIRONMENTS))
+            menu = parse_menu(text, environment, tree.text(f"{folder}/custom.cfg", _MENU_LIMIT))
+            if menu.entries or menu.bls_at is not None:
+                return menu
+    return None
+
+
+def _assumed_menu(tree: Tree, entries: Sequence[BlsEntry], default: str | None, denied: bool) -> Menu | None:
+    """GRUB's menu where grub.cfg cannot be read, but grubenv or the entries tell that GRUB is the loader."""
+    text = first_text(tree, *_ENVIRONMENTS)
+    if not entries or (text is None and (denied or not any(entry.for_grub for entry in entries))):
+        return None
+    environment = parse_environment(text)
+    chosen = environment.get("saved_entry", "") if default in (None, "saved") else default
+    once = environment.get("next_entry")
+    return Menu(default=once or chosen or "0", once=bool(once), bls_at=0, variables=environment)
+
+
 def read_next_boot(tree: Tree, kernels: Sequence[Kernel]) -> NextBoot:
     releases = [kernel.release for kernel in kernels]
     folder = next((name for name in _ENTRY_FOLDERS if tree.is_folder(name)), None)
     entries = _read_entries(tree, folder) if folder else []
+    default = assignments(tree.text("etc/default/grub")).get("GRUB_DEFAULT")
     systemd_boot = (_loader_variable(tree, "LoaderInfo") or "").startswith("systemd-boot")
-    for grub in () if systemd_boot else _GRUB_FOLDERS:
-        text = tree.text(f"{grub}/grub.cfg", _MENU_LIMIT)
-        if text:
-            environment = parse_environment(tree.text(f"{grub}/grubenv"))
-            return next_boot_by_grub(parse_menu(text), environment, entries, releases)
-    grub_denied = any(f"{grub}/grub.cfg" in tree.denied for grub in _GRUB_FOLDERS)
-    if folder and entries and not grub_denied:
+    denied = False
+    if not systemd_boot:
+        menu = _read_menu(tree)
+        denied = any(path.endswith("/grub.cfg") for path in tree.denied)
+        menu = menu or _assumed_menu(tree, entries, default, denied)
+        if menu is not None:
+            return next_boot_by_grub(menu, entries, releases)
+    if folder and entries and not denied:
         loader = tree.text(f"{folder[: -len('/entries')]}/loader.conf") or ""
         named = next((line.split()[1] for line in loader.splitlines() if re.match(r"default\s+\S", line)), None)
-        default = _loader_variable(tree, "LoaderEntryDefault") or named
-        return next_boot_by_systemd_boot(entries, default, _loader_variable(tree, "LoaderEntryOneShot"), releases)
-    settings = assignments(tree.text("etc/default/grub"))
-    return next_boot_by_age(settings.get("GRUB_DEFAULT"), kernels)
+        chosen = _loader_variable(tree, "LoaderEntryDefault") or named
+        return next_boot_by_systemd_boot(entries, chosen, _loader_variable(tree, "LoaderEntryOneShot"), releases)
+    return next_boot_by_age(default, kernels)

@@ -32,18 +32,18 @@ def read_cpu(tree: Tree) -> Cpu:
     preferences: Counter[str] = Counter()
     driver: str | None = None
     for policy in _policies(tree):
-        governor = tree.text(f"{policy}/scaling_governor", _NAME_LIMIT)
+        governor = tree.line(f"{policy}/scaling_governor", _NAME_LIMIT)
         if governor is None or len(governor.split()) != 1:
             continue
         count = len((tree.text(f"{policy}/affected_cpus") or "").split()) if "/cpufreq/policy" in policy else 1
         governors[governor] += count or 1
-        driver = driver or tree.text(f"{policy}/scaling_driver") or None
-        preference = tree.text(f"{policy}/energy_performance_preference")
+        driver = driver or tree.line(f"{policy}/scaling_driver", _NAME_LIMIT)
+        preference = tree.line(f"{policy}/energy_performance_preference", _NAME_LIMIT)
         if preference:
             preferences[preference] += count or 1
     return Cpu(
         driver=driver,
         governors=dict(sorted(governors.items())) or None,
         energy_preferences=dict(sorted(preferences.items())) or None,
-        tuned_profile=tree.text("etc/tuned/active_profile") or None,
+        tuned_profile=tree.line("etc/tuned/active_profile"),
     )

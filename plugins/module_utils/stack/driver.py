@@ -65,7 +65,7 @@ def read_loaded(tree: Tree) -> LoadedModule:
     holders = len(tree.names("sys/module/nvidia/holders"))
     return LoadedModule(
         loaded=True,
-        version=tree.text("sys/module/nvidia/version") or told,
+        version=tree.line("sys/module/nvidia/version") or told,
         flavour=flavour,
         reference_count=count,
         # Each module on top holds one reference; the others are open device files.
@@ -113,7 +113,7 @@ def read_pci_ids(tree: Tree) -> tuple[tuple[str, ...], int]:
             continue
         kind = (tree.text(f"{here}/class") or "")[:6]
         if kind in _GPU_CLASSES:
-            gpus.append(f"{_VENDOR[2:]}:{(tree.text(f'{here}/device') or '')[2:]}")
+            gpus.append(f"{_VENDOR[2:]}:{(tree.line(f'{here}/device') or '')[2:6]}")
         switches += kind == _SWITCH_CLASS
     return tuple(gpus), switches
 

@@ -16,8 +16,12 @@ import stat
 from pathlib import Path
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import KIB, MIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.roots import is_this_machine
 
 TEXT_LIMIT = 256 * KIB
+# Names and versions.
+LINE_LIMIT = 256
 # The kernel's own limit for links in one path.
 _LINKS_LIMIT = 40
 _NAMES_LIMIT = 65536
@@ -29,7 +33,7 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.live = root.resolve() == Path("/")
+        self.live = is_this_machine(root)
         self.denied: set[str] = set()
 
     def resolved(self, relative: str) -> str | None:
@@ -91,6 +95,11 @@ class Tree:
     def text(self, relative: str, limit: int = TEXT_LIMIT) -> str | None:
         data = self.data(relative, limit)
         return None if data is None else data.decode("utf-8", "replace").strip()
+
+    def line(self, relative: str, limit: int = LINE_LIMIT) -> str | None:
+        """A file that holds one value: its first line without control characters; None for an empty one as well."""
+        lines = (self.text(relative, limit) or "").split("\n")
+        return one_line(lines[0], limit) or None
 
     def names(self, relative: str) -> list[str]:
         """What a folder holds, sorted; names that are no text are left out, as nobody gave them on purpose."""

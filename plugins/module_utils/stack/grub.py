@@ -5,22 +5,28 @@
 """GRUB's menu as grub.cfg builds it: which entry is the default, and which kernel that is.
 
 Not a shell: what grub-mkconfig writes is read (menu entries, submenus, their kernels, where C(default) is set), and
-what people add to it, as long as it is written in the same way. Pure.
+what people add to it, as long as it is written in the same way. Conditions are answered by grubenv's variables; what is
+set behind one that cannot be answered is not believed. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-_KERNEL_COMMANDS = ("linux", "linux16", "linuxefi")
-_TOKEN = re.compile(
-    r"""(?P<space>(?:[ \t\r]|\\\n)+)|(?P<comment>\#[^\n]*)|(?P<end>[\n;])"""
-    r"""|(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;'"\\])+)""",
-    re.DOTALL,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.grub_script import (
+    CUSTOM,
+    both,
+    condition,
+    expand,
+    opposite,
+    statements,
 )
-_PIECE = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
+
+_KERNEL_COMMANDS = ("linux", "linux16", "linuxefi")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)$", re.DOTALL)
+_COUNT = re.compile(r"-?\d{1,9}$")
 _TITLE_PART = re.compile(r"(?:>>|[^>])+")
 
 
@@ -37,15 +43,27 @@ class MenuEntry:
 
 @dataclass(frozen=True)
 class Menu:
-    """C(default) is what holds where no next_entry is set; C(${saved_entry}) in it stands for the saved one.
+    """C(once): C(default) holds for one boot only. C(variables) are those that are known when the menu stands.
 
     C(bls_at) is where the entries of the Boot Loader Specification come in; None where grub.cfg asks for none.
     """
 
     entries: tuple[MenuEntry, ...] = ()
     default: str = "0"
-    next_entry_counts: bool = False
+    once: bool = False
     bls_at: int | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Condition:
+    """An C(if) that has begun. C(outer): whether it is reached; C(left): whether its next branches can still run."""
+
+    outer: bool | None
+    asked: bool | None
+    pending: bool = True
+    runs: bool | None = False
+    left: bool | None = True
 
 
 @dataclass
@@ -55,87 +73,145 @@ class _Block:
     kind: str
     title: str = ""
     id: str | None = None
+    runs: bool | None = True
     kernel: str | None = None
     arguments: str | None = None
     entries: list[MenuEntry] = field(default_factory=list)
+    conditions: list[_Condition] = field(default_factory=list)
 
 
-def _unquoted(word: str) -> str:
-    parts = []
-    for single, double, escaped, plain in _PIECE.findall(word):
-        # A backslash before the end of a line joins it with the next.
-        parts.append(single or re.sub(r"\\([\"\\$])", r"\1", double) or escaped.replace("\n", "") or plain)
-    return "".join(parts)
+@dataclass
+class _State:
+    """What the script has come to. C(default) holds once by next_entry, or by the saved entry that grub-reboot set."""
+
+    variables: dict[str, str | None]
+    custom: str | None
+    blocks: list[_Block]
+    default: str = "0"
+    by_next_entry: bool = False
+    by_saved_entry: bool = False
+    bls_at: int | None = None
 
 
-def statements(text: str) -> Iterator[list[str]]:
-    """The script's words, statement by statement; quotes are taken off, variables stay as they are written."""
-    words: list[str] = []
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            at += 1  # a quote that nothing ends
-            continue
-        at = match.end()
-        if match.lastgroup == "word":
-            words.append(_unquoted(match.group()))
-        elif match.lastgroup == "end" and words:
-            yield words
-            words = []
-    if words:
-        yield words
-
-
-def _opened(words: Sequence[str]) -> _Block:
+def _opened(words: Sequence[str], runs: bool | None) -> _Block:
     """The block that C(menuentry TITLE ... {) or C(submenu TITLE ... {) begins."""
     identifier = None
     for option, value in zip(words, words[1:]):
         if option in ("$menuentry_id_option", "--id"):
             identifier = value
-    return _Block(words[0], words[1] if len(words) > 1 else "", identifier)
+    return _Block(words[0], words[1] if len(words) > 1 else "", identifier, runs)
 
 
-def parse_menu(text: str) -> Menu:
+def parse_menu(text: str, environment: Mapping[str, str] | None = None, custom: str | None = None) -> Menu:
+    """C(environment) is grubenv's; C(custom) the text of the custom.cfg that grub.cfg takes in."""
     top = _Block("submenu")
-    blocks = [top]
-    default, next_entry_counts, bls_at = "0", False, None
-    asked: str | None = None
+    state = _State({"default": "0", **(environment or {})}, custom, [top])
+    _run(state, text)
+    known = {name: value for name, value in state.variables.items() if value is not None}
+    once = state.by_next_entry or (state.by_saved_entry and bool(known.get("boot_once")))
+    return Menu(tuple(top.entries), state.default, once, state.bls_at, known)
+
+
+def _run(state: _State, text: str) -> None:
+    depth = len(state.blocks)
     for words in statements(text):
-        # What begins on the line of a condition belongs to it: "if ...; then menuentry" is not how menus are written.
-        while words and words[0] in ("then", "else", "do"):
-            words = words[1:]
-        if not words:
-            continue
-        here = blocks[-1]
-        if words[0] in ("menuentry", "submenu", "function") and words[-1] == "{":
-            blocks.append(_opened(words))
-        elif words[0] == "}" and len(blocks) > 1:
-            _close(blocks)
-        elif words[0] in _KERNEL_COMMANDS and here.kind == "menuentry" and len(words) > 1 and here.kernel is None:
-            here.kernel, here.arguments = words[1], " ".join(words[2:])
-        elif words[0] == "blscfg" and bls_at is None and here is top:
-            bls_at = len(top.entries)
-        elif words[0] == "if" and "x$default" in words:
-            # How grub-mkconfig maps the titles of old releases: if [ "x$default" = 'OLD' ]; then default='NEW'; fi
-            asked = words[-2] if words[-1] == "]" else None
-        elif words[0].startswith("default=") and asked is not None:
-            default = words[0].partition("=")[2] if default == asked else default
-            asked = None
-        elif words[0] == "set" and len(words) == 2 and words[1].startswith("default=") and here is top:
-            value = words[1].partition("=")[2]
-            if value == "${next_entry}":
-                next_entry_counts = True
-            else:
-                default = value
-    while len(blocks) > 1:
-        _close(blocks)
-    return Menu(tuple(top.entries), default, next_entry_counts, bls_at)
+        left = _after_conditions(state, words)
+        if left:
+            _command(state, left)
+    while len(state.blocks) > depth:
+        _close(state.blocks)
+
+
+def _running(block: _Block) -> bool | None:
+    if not block.conditions:
+        return block.runs
+    return both(block.conditions[-1].outer, block.conditions[-1].runs)
+
+
+def _after_conditions(state: _State, words: list[str]) -> list[str]:
+    """Follows C(if) and its kin at the begin of a statement; what is left of it is a command."""
+    here = state.blocks[-1]
+    while words:
+        word, rest = words[0], words[1:]
+        innermost = here.conditions[-1] if here.conditions else None
+        if word in ("if", "while", "until", "for"):
+            # A loop runs as often as only GRUB knows.
+            asked = condition(rest, state.variables, state.custom is not None) if word == "if" else None
+            here.conditions.append(_Condition(_running(here), asked))
+            return []
+        if innermost is None:
+            if word not in ("then", "else", "do"):
+                return words
+        elif word == "elif":
+            innermost.asked = condition(rest, state.variables, state.custom is not None)
+            innermost.pending, innermost.runs = True, False
+            return []
+        elif word in ("then", "do"):
+            innermost.pending = False
+            innermost.runs = both(innermost.left, innermost.asked)
+            innermost.left = both(innermost.left, opposite(innermost.asked))
+        elif word == "else":
+            innermost.runs = innermost.left
+        elif word in ("fi", "done"):
+            here.conditions.pop()
+        elif innermost.pending:
+            # The last of several commands in front of C(then) counts.
+            innermost.asked = condition(words, state.variables, state.custom is not None)
+            return []
+        else:
+            return words
+        words = rest
+    return []
+
+
+def _command(state: _State, words: list[str]) -> None:
+    here = state.blocks[-1]
+    runs = _running(here)
+    if words[0] in ("menuentry", "submenu", "function") and words[-1] == "{":
+        state.blocks.append(_opened(words, runs))
+    elif words[0] == "}" and len(state.blocks) > 1:
+        _close(state.blocks)
+    elif runs is False:
+        return
+    elif words[0] in _KERNEL_COMMANDS and here.kind == "menuentry" and len(words) > 1 and here.kernel is None:
+        here.kernel, here.arguments = words[1], " ".join(words[2:])
+    elif len(state.blocks) > 1:
+        return  # what entries and functions set is set when they are chosen or called
+    elif words[0] == "blscfg" and state.bls_at is None:
+        state.bls_at = len(here.entries)
+    elif words[0] in ("source", ".") and len(words) == 2 and words[1].endswith(CUSTOM) and runs:
+        custom, state.custom = state.custom, None  # once, lest it takes itself in
+        _run(state, custom or "")
+    else:
+        _set(state, words, runs)
+
+
+def _set(state: _State, words: list[str], runs: bool | None) -> None:
+    match = _ASSIGNMENT.match(words[1] if words[0] == "set" and len(words) == 2 else words[0])
+    if match is not None and (words[0] == "set" or len(words) == 1):
+        name, written = match.groups()
+        value = expand(written, state.variables)
+    elif words[0] == "unset" and len(words) == 2:
+        name, written, value = words[1], "", ""
+    elif words[0] in ("increment", "decrement") and len(words) == 2:
+        name, written = words[1], ""
+        before = state.variables.get(name) or ""
+        value = str(int(before) + (1 if words[0] == "increment" else -1)) if _COUNT.match(before) else None
+    else:
+        return
+    if name == "default":
+        if runs is None:
+            return
+        state.default = written if value is None else value
+        state.by_next_entry = bool(value) and "next_entry" in written
+        state.by_saved_entry = bool(value) and "saved_entry" in written
+    if runs or state.variables.get(name) != value:
+        state.variables[name] = value if runs else None
 
 
 def _close(blocks: list[_Block]) -> None:
     done = blocks.pop()
-    if done.kind == "function":
+    if done.kind == "function" or done.runs is False:
         return
     inside = tuple(done.entries) if done.kind == "submenu" else None
     blocks[-1].entries.append(MenuEntry(done.title, done.id, done.kernel, done.arguments, inside))

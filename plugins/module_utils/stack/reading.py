@@ -58,7 +58,7 @@ def read_stack(root: Path, run: Run | None = None) -> Stack:
     """C(run) is for rpm, without which an RPM database is not read."""
     tree = Tree(root)
     system = read_system(tree)
-    running = tree.text("proc/sys/kernel/osrelease") or None
+    running = tree.line("proc/sys/kernel/osrelease")
     if tree.live:
         # In a container with another personality the files would tell of the kernel that is not meant.
         system = replace(system, architecture=system.architecture or os.uname().machine)

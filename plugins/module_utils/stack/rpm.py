@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -108,7 +109,7 @@ def read_rpm(tree: Tree, run: Run | None) -> tuple[Package, ...] | None:
     place = f"/{database.rpartition('/')[0]}"
     try:
         status, output, _errors = run(
-            [rpm, "--root", str(tree.root.resolve()), "--dbpath", place, "-qa", "--qf", _FORMAT]
+            [rpm, "--root", os.path.realpath(tree.root), "--dbpath", place, "-qa", "--qf", _FORMAT]
         )
     except OSError:
         return None

@@ -43,7 +43,7 @@ def machine_of(header: bytes | None) -> str | None:
 
 
 def read_architecture(tree: Tree) -> str | None:
-    told = tree.text("proc/sys/kernel/arch")
+    told = tree.line("proc/sys/kernel/arch")
     if told:
         return told
     for program in _PROGRAMS:
@@ -55,7 +55,7 @@ def read_architecture(tree: Tree) -> str | None:
 
 def read_container(tree: Tree) -> str | None:
     """The manager of the container that this is; systemd leaves its name in /run."""
-    named = tree.text("run/systemd/container")
+    named = tree.line("run/systemd/container")
     if named:
         return named
     if tree.is_file("run/.containerenv"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import board_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.links import (
     agreed_level,
@@ -26,14 +27,34 @@ def _both(matrix: Matrix, one: int, two: int) -> tuple[str | None, str | None]:
     return matrix[one][two], matrix[two][one]
 
 
-def _nvlinks(one: Joined, two: Joined) -> int:
-    """Links that are up are so at both ends, so the end that could be read counts."""
-    if one.nvml is None or two.nvml is None:
-        return 0
-    ends, peer_ends = one.nvml.link_ends, two.nvml.link_ends
-    there = nvlink_count(ends.to_gpus, two.gpu.pci_address, ends.to_switches, peer_ends.to_switches)
-    back = nvlink_count(peer_ends.to_gpus, one.gpu.pci_address, peer_ends.to_switches, ends.to_switches)
-    return max(there, back)
+def _nvlinks_to(one: Joined, two: Joined) -> int | None:
+    """What the ends of one GPU's links tell of those to another; None where they may lead there unsaid."""
+    if one.nvml is None or one.nvml.link_ends is None:
+        return None
+    ends, peer = one.nvml.link_ends, two.nvml.link_ends if two.nvml is not None else None
+    count = nvlink_count(ends.to_gpus, two.gpu.pci_address, ends.to_switches, peer.to_switches if peer else 0)
+    active = one.nvml.gpu.nvlinks.active if one.nvml.gpu.nvlinks else 0
+    unsaid = active > len(ends.to_gpus) + ends.to_switches
+    nameless = bool(ends.to_gpus) and two.gpu.pci_address is None
+    if not count and (unsaid or nameless or (ends.to_switches and peer is None)):
+        return None
+    return count
+
+
+def _nvlinks(one: Joined, two: Joined) -> int | None:
+    """Links that are up are so at both ends, so the end that could be read counts; None where none could."""
+    told = [count for count in (_nvlinks_to(one, two), _nvlinks_to(two, one)) if count is not None]
+    return max(told, default=None)
+
+
+def _pci_route(one: Joined, two: Joined, nvlinks: int | None) -> str | None:
+    """The way over PCIe, where it is known that no NVLink spares it."""
+    if one.pci is None or two.pci is None:
+        return None
+    boards = (board_of(one.pci.pci_id), board_of(two.pci.pci_id))
+    if nvlinks is None and all(board is None or board.nvlink for board in boards):
+        return None
+    return route_of((one.pci.bridges, one.pci.acs), (two.pci.bridges, two.pci.acs))
 
 
 def _seen_level(one: Joined, two: Joined, nodes: Sequence[NumaNode]) -> str | None:
@@ -71,10 +92,8 @@ def gpu_links(
     for high, two in enumerate(pairs):
         for low, one in enumerate(pairs[:high]):
             level = agreed_level(*_both(nvml.levels, low, high)) if nvml else None
-            route = None
-            if real and one.pci is not None and two.pci is not None:
-                route = route_of((one.pci.bridges, one.pci.acs), (two.pci.bridges, two.pci.acs))
             count = _nvlinks(one, two)
+            route = _pci_route(one, two, count) if real else None
             found[low, high] = GpuLink(
                 level=f"NV{count}" if count else level or _seen_level(one, two, nodes),
                 p2p=agreed_p2p(*_both(nvml.p2p, low, high)) if nvml else None,
@@ -82,5 +101,5 @@ def gpu_links(
                 route="nvlink" if count else route,
             )
     size = range(len(pairs))
-    itself = GpuLink("SELF", None)
+    itself = GpuLink("SELF", None, 0)
     return tuple(tuple(itself if one == two else found[min(one, two), max(one, two)] for two in size) for one in size)

@@ -14,6 +14,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import NvmlGpu
 
 
+# Without a driver boards are numbered in the order of the bus, whatever they are.
+INDEXES_DIFFER = "the driver may leave out a board that is not known here, and would number the GPUs otherwise"
+
+
 @dataclass(frozen=True)
 class Joined:
     """C(gpu) is what is reported; C(pci) and C(nvml) are None where the kernel or the driver does not know it."""

@@ -42,7 +42,8 @@ def pci_level(
     """The level between two GPUs from their ways down from the host bridge.
 
     PIX: one switch between them; PXB: several; PHB: they meet at the host bridge; NODE: at different host bridges of
-    one NUMA node; SYS: on different nodes. None where the ways or the nodes are not known.
+    one NUMA node; SYS: on different nodes. None where the ways or the nodes are not known. C(node_count) counts the
+    nodes with CPUs: where there is one, it is the node of a GPU of which none is told.
     """
     if not one or not two:
         return None
@@ -51,10 +52,8 @@ def pci_level(
         return "PIX" if max(len(one), len(two)) - shared <= 1 else "PXB"
     if shared == 1:
         return "PHB"
-    if node_count == 1:
-        return "NODE"
     if None in nodes:
-        return None
+        return "NODE" if node_count == 1 else None
     return "NODE" if nodes[0] == nodes[1] else "SYS"
 
 

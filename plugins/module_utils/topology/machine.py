@@ -192,14 +192,15 @@ class NumaNode:
 class GpuLink:
     """How one GPU reaches another: the closest path and whether the driver lets them access each other's memory.
 
-    C(nvlinks) is the number of NVLinks that join the two. C(route) is the way that traffic between them takes: nvlink;
-    switch (it turns around at the PCIe switch they share); redirected (ACS on that switch sends it up to the host
-    all the same); host (their ways meet in the host only); None where that is not known.
+    C(nvlinks) is the number of NVLinks that join the two, None where the driver did not tell. C(route) is the way that
+    traffic between them takes: nvlink; switch (it turns around at the PCIe switch they share); redirected (ACS on that
+    switch sends it up to the host all the same); host (their ways meet in the host only); None where that is not known,
+    as of boards that NVLink may join unsaid: then C(level) tells of the PCIe bus alone.
     """
 
     level: str | None
     p2p: str | None
-    nvlinks: int = 0
+    nvlinks: int | None = None
     route: str | None = None
 
 
@@ -209,6 +210,8 @@ class Host:
     to a system service; None where they set no limit. C(cpu_quota) is CPU time per time, so 4.0 is that of four CPUs.
     C(cgroup_available_bytes) is what can still be had below the limit: a new service can have the smaller of this and
     C(memory_available_bytes). C(cgroup_version) is that of the hierarchy with the memory controller: 1 on hybrid hosts.
+
+    C(cpus_isolated) are those that the kernel schedules nothing on by itself: what runs there was bound there.
 
     C(iommu): off, passthrough (the host's drivers use addresses as they are) or on (they are translated).
     C(acs_redirecting) lists the switch ports above GPUs that send traffic between their devices up to the host (PCIe
@@ -224,6 +227,7 @@ class Host:
     cgroup_available_bytes: int | None = None
     cpus: str | None = None
     cpus_offline: str | None = None
+    cpus_isolated: str | None = None
     cpus_usable: str | None = None
     cpu_quota: float | None = None
     memory_nodes_usable: str | None = None

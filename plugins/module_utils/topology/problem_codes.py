@@ -72,7 +72,7 @@ CODES: dict[str, ProblemCode] = {
     ),
     "nvml_answer_implausible": ProblemCode(
         "warning",
-        "NVML answered what no driver would say, so the value is null.",
+        "NVML answered what no driver would say: the value is null, or the message names the GPUs that it was said of.",
         "Look whether nvidia-ml-py and the driver fit together: update nvidia-ml-py, and read the kernel log.",
     ),
     "nvml_call_failed": ProblemCode(
@@ -106,6 +106,11 @@ CODES: dict[str, ProblemCode] = {
         "A GPU is on the PCI bus and the driver does not list it.",
         "The message names the kernel driver that holds it: bind nvidia, or read the kernel log for why that failed.",
     ),
+    "display_board_not_in_nvml": ProblemCode(
+        "info",
+        "A display board that no driver holds is on the PCI bus beside the driver's GPUs.",
+        "Nothing to do where it drives a screen only; else read the kernel log for why nvidia did not take it.",
+    ),
     "gpu_not_on_pci": ProblemCode(
         "warning",
         "The driver lists a GPU that cannot be seen below /sys, so its NUMA node is taken from the driver or unknown.",
@@ -134,7 +139,8 @@ CODES: dict[str, ProblemCode] = {
     "gpu_board_unknown": ProblemCode(
         "warning",
         "The driver could not be asked and the catalogue does not hold the board, so its memory is unknown.",
-        "Install the driver, or add the board to the catalogue of the collection.",
+        "Install the driver, or add the board to the catalogue of the collection; until then take the indexes of GPUs "
+        "for places on the bus, not for the driver's.",
     ),
     "gpu_numa_unknown": ProblemCode(
         "warning",
@@ -267,6 +273,20 @@ CODES: dict[str, ProblemCode] = {
         "may: GPUDirect RDMA between them then goes through the host.",
         "Nothing to do for a server on one host; else switch ACS off in the firmware.",
     ),
+    "acs_unknown": ProblemCode(
+        "warning",
+        "Whether access control (ACS) sends traffic between GPUs below one PCIe switch up to the host is unknown, as "
+        "the configuration space of the switch's ports could not be read beyond its beginning.",
+        "Run the task with become: the kernel shows all of it to root only. Below another root than /, record "
+        "the files config of the ports as root.",
+    ),
+    "acs_ports_unknown": ProblemCode(
+        "info",
+        "Whether access control (ACS) is on in PCIe switches above GPUs is unknown, as the configuration space of "
+        "their ports could not be read beyond its beginning; no copies between GPUs depend on it, but GPUDirect RDMA "
+        "may.",
+        "Run the task with become when the answer is needed: the kernel shows all of it to root only.",
+    ),
     "iommu_translates": ProblemCode(
         "warning",
         "The IOMMU translates addresses on bare metal: GPUs without NVLink cannot copy directly to each other.",
@@ -361,6 +381,13 @@ CODES: dict[str, ProblemCode] = {
         "info",
         "Some NUMA nodes are offline with their memory and CPUs.",
         "Nothing to do when that is meant.",
+    ),
+    "cpus_isolated": ProblemCode(
+        "info",
+        "The kernel schedules nothing on some CPUs by itself (isolcpus, or an isolated cpuset): a service that is not "
+        "bound runs beside them, while one that is bound to the CPUs of a NUMA node has them in its set and does not "
+        "get its threads balanced onto them.",
+        "Take isolcpus off the kernel command line, or count these CPUs out.",
     ),
     "cpus_offline": ProblemCode(
         "info",

@@ -156,7 +156,7 @@ def _links(gpus: Sequence[Mapping[str, Any]], links: Sequence[Sequence[Mapping[s
     for one, row in enumerate(links):
         for two in range(one + 1, len(row)):
             link = row[two]
-            key = (link["level"] or "unknown", link["route"], link["p2p"])
+            key = (link["level"] or "unknown", _way(link), link["p2p"])
             pairs.setdefault(key, []).append(f"{gpus[one]['index']}+{gpus[two]['index']}")
 
     def closeness(key: tuple[str, str | None, str | None]) -> tuple[int, str]:
@@ -164,12 +164,18 @@ def _links(gpus: Sequence[Mapping[str, Any]], links: Sequence[Sequence[Mapping[s
         return (places[0] if places else len(_LEVELS), key[0])
 
     lines = []
-    for level, route, p2p in sorted(pairs, key=closeness):
-        found = pairs[level, route, p2p]
+    for level, way, p2p in sorted(pairs, key=closeness):
+        found = pairs[level, way, p2p]
         which = " ".join(found) if len(found) <= _PAIRS_LISTED else f"{len(found)} pairs"
         peers = {None: None, "ok": "peer access ok"}.get(p2p, f"peer access {p2p}")
-        lines.append(f"{_joined([level, _ROUTES.get(route or ''), peers])}: {which}")
+        lines.append(f"{_joined([level, way, peers])}: {which}")
     return lines
+
+
+def _way(link: Mapping[str, Any]) -> str | None:
+    if link["level"] and link["route"] is None and link["nvlinks"] is None:
+        return "NVLink unknown"
+    return _ROUTES.get(link["route"] or "")
 
 
 def _nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:

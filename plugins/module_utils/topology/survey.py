@@ -25,11 +25,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.findings.
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.findings.paths import (
     level_problems,
     path_problems,
+    unknown_access_problems,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_links import gpu_links, level_conflicts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_state import judged
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu, is_held_by_other
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import (
     Driver,
     Gpu,
@@ -73,6 +74,7 @@ def survey(
         *gpu_problems(pairs, host),
         *level_problems(level_conflicts(pairs, nvml if answered else None, homes, host), links),
         *path_problems(links, host),
+        *unknown_access_problems(pairs, links, host),
         *node_problems(pairs, homes, host),
     ]
     return Machine(gpus, homes, links, host, driver, tuple(problems))
@@ -102,7 +104,7 @@ def _from_catalogue(index: int, pci: PciGpu) -> Gpu:
 def _from_nvml(nvml: NvmlReading, pci_gpus: Sequence[PciGpu]) -> list[Joined]:
     by_address = {pci.address: pci for pci in pci_gpus}
     claimed = {entry.gpu.pci_address for entry in nvml.gpus}
-    unclaimed = [pci for pci in pci_gpus if pci.address not in claimed]
+    unclaimed = [pci for pci in pci_gpus if pci.address not in claimed and not is_held_by_other(pci)]
     nameless = [entry for entry in nvml.gpus if entry.gpu.pci_address is None]
     # A lost GPU often cannot even tell its address: by elimination, where that leaves no choice.
     eliminated = unclaimed[0] if len(unclaimed) == len(nameless) == 1 else None

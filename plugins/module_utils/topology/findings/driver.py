@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined, spelled
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import board_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import INDEXES_DIFFER, Joined, spelled
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import (
+    DISPLAY_CLASS,
+    PciGpu,
+    is_held_by_other,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
     format_cpu_list,
     parse_cpu_list,
@@ -126,24 +131,48 @@ def inventory_problems(pairs: Sequence[Joined], pci_gpus: Sequence[PciGpu], answ
         found.append(problem("no_gpu", "No NVIDIA GPU was found."))
     seen = {id(one.pci) for one in pairs}
     nameless = [one.gpu.index for one in pairs if one.gpu.pci_address is None]
-    for pci in pci_gpus:
+    unlisted = [pci for pci in pci_gpus if id(pci) not in seen and not is_held_by_other(pci)] if answered else []
+    # One of them may be what the driver lists and cannot name.
+    for pci in () if nameless else unlisted:
         holder = f"kernel driver {pci.kernel_driver}" if pci.kernel_driver else "no kernel driver"
-        # It may be one of those that the driver lists and cannot name.
-        if answered and id(pci) not in seen and not nameless:
-            text = f"{pci.address} ({pci.pci_id}, {holder}) is not among NVML's GPUs."
-            found.append(problem("gpu_not_in_nvml", text))
-        elif pci.kernel_driver not in (None, "nvidia"):
-            found.append(problem("gpu_foreign_driver", f"{pci.address} is held by {holder}."))
+        code = "display_board_not_in_nvml" if _is_for_a_display(pci) else "gpu_not_in_nvml"
+        found.append(problem(code, f"{pci.address} ({pci.pci_id}, {holder}) is not among NVML's GPUs."))
+    found += _foreign(pairs, pci_gpus)
     if answered and nameless:
-        open_places = [pci.address for pci in pci_gpus if id(pci) not in seen]
+        open_places = [pci.address for pci in unlisted]
         among = f"of {spelled(open_places)}" if open_places else "of none that the kernel shows"
         found.append(problem("gpu_address_unknown", f"GPU {spelled(nameless)}: the driver does not say which {among}."))
     if answered and pci_gpus:
         unseen = [one.gpu.index for one in pairs if one.pci is None and one.gpu.pci_address is not None]
         if unseen:
-            text = f"GPU {spelled(unseen)} is not among the PCI devices of the kernel."
+            text = (
+                f"GPU {spelled(unseen)} {'is' if len(unseen) == 1 else 'are'} not among the PCI devices of the kernel."
+            )
             found.append(problem("gpu_not_on_pci", text))
     return found + ([] if answered else _from_catalogue(pairs))
+
+
+def _is_for_a_display(pci: PciGpu) -> bool:
+    """A board that is no server's as far as one can tell, and that no driver has taken."""
+    return pci.pci_class == DISPLAY_CLASS and pci.kernel_driver is None and board_of(pci.pci_id) is None
+
+
+def _foreign(pairs: Sequence[Joined], pci_gpus: Sequence[PciGpu]) -> list[Problem]:
+    """Each other kernel driver with the boards that it holds."""
+    indexes = {id(one.pci): one.gpu.index for one in pairs if one.pci is not None}
+    held: dict[str, list[PciGpu]] = {}
+    for pci in pci_gpus:
+        if is_held_by_other(pci):
+            held.setdefault(pci.kernel_driver or "", []).append(pci)
+    found = []
+    for driver, boards in held.items():
+        listed = [pci for pci in boards if id(pci) in indexes]
+        others = spelled(pci.address for pci in boards if id(pci) not in indexes)
+        numbers = spelled(indexes[id(pci)] for pci in listed)
+        named = f"GPU {numbers} ({spelled(pci.address for pci in listed)})" if listed else ""
+        what = " and ".join(part for part in (named, others) if part)
+        found.append(problem("gpu_foreign_driver", f"Kernel driver {driver} holds {what}."))
+    return found
 
 
 def _from_catalogue(pairs: Sequence[Joined]) -> list[Problem]:
@@ -156,7 +185,8 @@ def _from_catalogue(pairs: Sequence[Joined]) -> list[Problem]:
     if unknown:
         ids = spelled(sorted({gpu.pci_device_id or "" for gpu in unknown}))
         indexes = spelled(gpu.index for gpu in unknown)
-        found.append(problem("gpu_board_unknown", f"GPU {indexes}: the catalogue does not hold {ids}."))
+        text = f"GPU {indexes}: the catalogue does not hold {ids}; {INDEXES_DIFFER}."
+        found.append(problem("gpu_board_unknown", text))
     return found
 
 

@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_state
     is_slow_under_load,
     seen_link,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined, spelled
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import INDEXES_DIFFER, Joined, spelled
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu, GpuProcess, Host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
 
@@ -41,11 +41,39 @@ def gpu_problems(pairs: Sequence[Joined], host: Host) -> list[Problem]:
         for code, index, what in _switched(gpu, host):
             alike.setdefault((code, what), []).append(index)
     found = [problem(code, f"GPU {spelled(indexes)}: {what}.") for (code, what), indexes in alike.items()]
-    kinds = {(gpu.name, gpu.memory_total_bytes) for gpu in gpus if gpu.memory_total_bytes is not None}
-    if len(kinds) > 1:
-        sizes = (f"{name} with {format_gib(size or 0)}" for name, size in sorted(kinds, key=str))
-        found.append(problem("gpus_differ", f"The GPUs are of {len(kinds)} kinds: {spelled(sizes)}."))
-    return found
+    return found + _kinds(pairs) + _twins(gpus)
+
+
+def _kinds(pairs: Sequence[Joined]) -> list[Problem]:
+    """Boards of other sizes or names, and such as nothing is known of beside those or beside each other."""
+    known = [one.gpu for one in pairs if one.gpu.memory_total_bytes is not None]
+    sizes = {(gpu.name, gpu.memory_total_bytes) for gpu in known}
+    kinds = [f"{name} with {format_gib(size or 0)}" for name, size in sorted(sizes, key=str)]
+    # A GPU that does not answer is of the kind that its PCI id names.
+    told = {gpu.pci_device_id for gpu in known}
+    unknown = [
+        one for one in pairs if one.gpu.memory_total_bytes is None and one.gpu.pci_device_id not in (None, *told)
+    ]
+    boards = sorted({one.gpu.pci_device_id or "" for one in unknown})
+    kinds += [f"board {board} with memory of unknown size" for board in boards]
+    if len(kinds) < 2:
+        return []
+    numbered = f"; {INDEXES_DIFFER}" if any(one.nvml is None for one in unknown) else ""
+    return [problem("gpus_differ", f"The GPUs are of {len(kinds)} kinds: {spelled(kinds)}{numbered}.")]
+
+
+def _twins(gpus: Sequence[Gpu]) -> list[Problem]:
+    """GPUs that the driver gives one identity to."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for gpu in gpus:
+        for what, value in (("PCI address", gpu.pci_address), ("UUID", gpu.uuid)):
+            if value is not None:
+                alike.setdefault((what, value), []).append(gpu.index)
+    return [
+        problem("nvml_answer_implausible", f"GPU {spelled(indexes)} have the same {what}, {value}.")
+        for (what, value), indexes in alike.items()
+        if len(indexes) > 1
+    ]
 
 
 def _settings(gpu: Gpu) -> list[Finding]:
@@ -86,7 +114,8 @@ def _health(gpu: Gpu) -> list[Finding]:
     errors, rows = gpu.ecc_errors, gpu.remapped_rows
     if errors and errors.uncorrected_volatile:
         life = f", {errors.uncorrected_aggregate} in its life" if errors.uncorrected_aggregate is not None else ""
-        count = f"{errors.uncorrected_volatile} uncorrected memory errors since the driver was loaded{life}"
+        several = "" if errors.uncorrected_volatile == 1 else "s"
+        count = f"{errors.uncorrected_volatile} uncorrected memory error{several} since the driver was loaded{life}"
         found.append(("gpu_ecc_uncorrected", gpu.index, count))
     if rows and rows.failure:
         what = "a row of memory could not be replaced, as no spare row was left"

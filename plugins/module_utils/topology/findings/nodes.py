@@ -32,7 +32,7 @@ def node_problems(pairs: Sequence[Joined], nodes: Sequence[NumaNode], host: Host
         *found,
         *_places_of_gpus(pairs, nodes),
         *_kinds_of_nodes(nodes),
-        *_what_is_offline(nodes, host),
+        *_what_is_left_out(nodes, host),
         *_what_groups_allow(nodes, host),
         *_what_memory_is_taken(host),
     ]
@@ -80,24 +80,32 @@ def _places_of_gpus(pairs: Sequence[Joined], nodes: Sequence[NumaNode]) -> list[
     return found
 
 
+def _size(nodes: Sequence[NumaNode]) -> str:
+    """C(64.00 GB); a size that cannot be read is no 0."""
+    told = [node.memory_total_bytes for node in nodes if node.memory_total_bytes is not None]
+    if not told:
+        return "an unknown amount of memory"
+    return f"{'at least ' if len(told) < len(nodes) else ''}{format_gb(sum(told))}"
+
+
 def _kinds_of_nodes(nodes: Sequence[NumaNode]) -> list[Problem]:
     found = []
     of_gpus = [node for node in nodes if node.kind == "gpu_memory"]
     if of_gpus:
-        size = format_gb(sum(node.memory_total_bytes or 0 for node in of_gpus))
-        what = f"{_listed(of_gpus, 'is/are')} memory of GPUs, {size} of what the host counts as its own."
+        what = f"{_listed(of_gpus, 'is/are')} memory of GPUs, {_size(of_gpus)} of what the host counts as its own."
         found.append(problem("gpu_memory_as_numa_node", what))
     bare = [node for node in nodes if node.kind == "memory"]
     if bare:
-        size = format_gb(sum(node.memory_total_bytes or 0 for node in bare))
-        found.append(problem("memory_without_cpus", f"{_listed(bare, 'has/have')} {size} and no CPUs."))
+        found.append(problem("memory_without_cpus", f"{_listed(bare, 'has/have')} {_size(bare)} and no CPUs."))
     return found
 
 
-def _what_is_offline(nodes: Sequence[NumaNode], host: Host) -> list[Problem]:
+def _what_is_left_out(nodes: Sequence[NumaNode], host: Host) -> list[Problem]:
     found = []
     if host.cpus_offline:
         found.append(problem("cpus_offline", f"Offline CPUs: {host.cpus_offline}."))
+    if host.cpus_isolated:
+        found.append(problem("cpus_isolated", f"Isolated CPUs: {host.cpus_isolated}."))
     if host.numa_nodes_offline:
         found.append(problem("numa_nodes_offline", f"Offline NUMA nodes: {host.numa_nodes_offline}."))
     housed = frozenset(cpu for node in nodes for cpu in parse_cpu_list(node.cpus))

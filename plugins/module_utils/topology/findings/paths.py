@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import spelled
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import board_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.joined import Joined, spelled
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import PciGpu
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.links import route_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import GpuLink, Host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
 
@@ -24,6 +27,10 @@ def pairs_where(links: Links, holds: Callable[[GpuLink], bool]) -> list[tuple[in
     """Pairs of GPUs, each once, by their places in the matrix."""
     size = range(len(links))
     return [(one, two) for one in size for two in size[one + 1 :] if holds(links[one][two])]
+
+
+def _is_over_pcie(link: GpuLink) -> bool:
+    return link.nvlinks == 0 or link.route in ("switch", "redirected", "host")
 
 
 def spelled_pairs(pairs: Pairs, links: Links) -> str:
@@ -70,7 +77,7 @@ def path_problems(links: Links, host: Host) -> list[Problem]:
             problem("iommu_translates", f"The IOMMU translates addresses, and no NVLink is known between {between}.")
         )
     doubtful = pairs_where(
-        links, lambda link: link.p2p == "ok" and not link.nvlinks and (translates or link.route == "redirected")
+        links, lambda link: link.p2p == "ok" and _is_over_pcie(link) and (translates or link.route == "redirected")
     )
     if doubtful:
         between = spelled_pairs(doubtful, links)
@@ -79,3 +86,36 @@ def path_problems(links: Links, host: Host) -> list[Problem]:
             problem("p2p_doubtful", f"The driver says that {between} can access each other, yet {cause} on the way.")
         )
     return found
+
+
+def _way_is_open(one: PciGpu | None, two: PciGpu | None, link: GpuLink) -> bool:
+    """Whether only access control is missing to know the way between two GPUs that have no NVLink."""
+    if one is None or two is None or not one.bridges or not two.bridges:
+        return False
+    boards = (board_of(one.pci_id), board_of(two.pci_id))
+    bare = link.nvlinks == 0 or any(board is not None and not board.nvlink for board in boards)
+    return bare and route_of((one.bridges, one.acs), (two.bridges, two.acs)) is None
+
+
+def unknown_access_problems(pairs: Sequence[Joined], links: Links, host: Host) -> list[Problem]:
+    """Where access control could not be seen; C(links) as above, in the order of C(pairs)."""
+    if host.virtualization not in (None, "none"):
+        return []
+    ports: dict[str, None] = {}
+    for one in pairs:
+        told = zip(one.pci.bridges, one.pci.acs) if one.pci else ()
+        ports.update((bridge, None) for bridge, redirects in told if redirects is None)
+    if not ports:
+        return []
+
+    open_pairs = [
+        (one, two)
+        for one, two in pairs_where(links, lambda link: not link.nvlinks)
+        if _way_is_open(pairs[one].pci, pairs[two].pci, links[one][two])
+    ]
+    count = f"{len(ports)} switch port{'' if len(ports) == 1 else 's'} above GPUs"
+    if not open_pairs:
+        return [problem("acs_ports_unknown", f"The configuration of {count} could not be read.")]
+    between = spelled_pairs(open_pairs, links)
+    what = f"The configuration of {count} could not be read, so the way between {between} is unknown."
+    return [problem("acs_unknown", what)]

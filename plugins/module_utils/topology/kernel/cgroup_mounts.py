@@ -15,9 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.files import names_in, read_text
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.files import (
+    is_folder,
+    names_in,
+    read_text,
+)
 
 CONTROLLERS = ("cpu", "cpuset", "memory")
+SERVICES = "system.slice"
+# Groups at the top that are of sessions or of the jobs of batch systems, which may adopt a session.
+_NOT_OF_SERVICES = re.compile(r"user\.slice|init\.scope|(slurm|pbs|lsf|htcondor).*")
 # Deeper than systemd, Kubernetes and Slurm nest; a path without end is not followed.
 MAX_DEPTH = 32
 
@@ -102,11 +109,14 @@ def service_path(own: str | None) -> str | None:
     """What the group of this process says about those of services; None where it says nothing.
 
     As in a container that sees the host's hierarchy, the groups above hold for services as well; but not those of a
-    user's session, nor another service's own.
+    user's session or of a job, nor what is below the slice of services: another service's own, or a job of a batch
+    system that is one (Slurm).
     """
     parts = [part for part in (own or "").split("/") if part]
-    if not parts or ".." in parts or parts[0] in ("user.slice", "init.scope"):
+    if not parts or ".." in parts or _NOT_OF_SERVICES.fullmatch(parts[0]):
         return None
+    if parts[0] == SERVICES:
+        return f"/{SERVICES}"
     if parts[-1].endswith(".service"):
         parts.pop()
     return "/" + "/".join(parts[:MAX_DEPTH])
@@ -140,7 +150,7 @@ def _mounts(root: Path) -> tuple[Mount, ...]:
         text = read_text(root, name)
         if text:
             # A recording holds the mounts of its machine without what was mounted there, or the other way round.
-            found = tuple(mount for mount in parse_mounts(text) if (root / mount.folder).is_dir())
+            found = tuple(mount for mount in parse_mounts(text) if is_folder(root, mount.folder))
             return found or _conventional(root)
     return _conventional(root)
 
@@ -162,7 +172,7 @@ def read_hierarchies(root: Path) -> dict[str, Hierarchy]:
                 continue
             key = "" if mount.version == 2 and "" in own else controller
             mine = service_path(own.get(key))
-            paths = ["/system.slice"] + ([mine] if mine else [])
+            paths = [f"/{SERVICES}"] + ([mine] if mine else [])
             lines = tuple(dict.fromkeys(_line(mount, path) for path in paths))
             found[controller] = Hierarchy(mount, lines)
     return found

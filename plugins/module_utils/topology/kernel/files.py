@@ -13,6 +13,8 @@ import os
 import stat
 from pathlib import Path
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
+
 # Far more than any file that is looked at holds.
 MAX_BYTES = 1 << 20
 LINE_BYTES = 256
@@ -49,14 +51,23 @@ def read_text(root: Path, relative: str, limit: int = MAX_BYTES) -> str | None:
 
 
 def read_line(root: Path, relative: str) -> str | None:
-    """A name or a version, of the length that these have; None where there is none."""
-    lines = (read_text(root, relative, LINE_BYTES) or "").splitlines()
-    return lines[0].strip() or None if lines else None
+    """A name or a version, of the length that these have and without control characters; None where there is none."""
+    lines = (read_text(root, relative, LINE_BYTES) or "").split("\n")
+    return one_line(lines[0], LINE_BYTES) or None
+
+
+def is_folder(root: Path, relative: str) -> bool:
+    """Path.is_dir raises where a folder on the way may not be entered or a name is too long."""
+    try:
+        return stat.S_ISDIR((root / relative).stat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def names_in(root: Path, relative: str) -> list[str]:
+    """What a folder holds, sorted; names that are no text are left out, as nobody gave them on purpose."""
     try:
-        return sorted(path.name for path in (root / relative).iterdir())
+        return sorted(path.name for path in (root / relative).iterdir() if path.name.isprintable())
     except (OSError, ValueError):
         return []
 
@@ -64,9 +75,10 @@ def names_in(root: Path, relative: str) -> list[str]:
 def link_parts(root: Path, relative: str) -> tuple[str, ...]:
     """Where a symbolic link leads, part by part; the link's end need not exist."""
     try:
-        return (root / relative).readlink().parts
+        target = (root / relative).readlink()
     except (OSError, ValueError):
         return ()
+    return target.parts if str(target).isprintable() else ()
 
 
 def link_name(root: Path, relative: str) -> str | None:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.cgroups import read_limits
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.files import (
+    LINE_BYTES,
+    is_folder,
     names_in,
     read_line,
     read_text,
@@ -27,6 +30,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pc
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
     format_cpu_list,
+    normal_cpu_list,
     parse_cpu_list,
     parse_meminfo,
 )
@@ -42,32 +46,67 @@ _HYPERVISORS = (
     ("xen", "xen"),
 )
 _CLOUDS = (("google", "kvm"), ("amazon", "kvm"), ("openstack", "kvm"), ("microsoft", "hyperv"))
+# Products that are guests whatever the CPU tells: on ARM it tells nothing.
+_GUESTS = {
+    ("microsoft corporation", "virtual machine"): "hyperv",
+    ("google", "google compute engine"): "kvm",
+}
+_EC2 = "amazon ec2"
 
 CPUS = "sys/devices/system/cpu"
+_IOMMU_GROUPS = "sys/kernel/iommu_groups"
+# Cores by (implementer, part), for Arm's processors write no names (Linux: arch/arm64/include/asm/cputype.h).
+_ARM_CORES = {
+    ("0x41", "0xd0c"): "Neoverse-N1",
+    ("0x41", "0xd40"): "Neoverse-V1",
+    ("0x41", "0xd49"): "Neoverse-N2",
+    ("0x41", "0xd4f"): "Neoverse-V2",
+    ("0x41", "0xd84"): "Neoverse-V3",
+    ("0x41", "0xd8e"): "Neoverse-N3",
+    ("0x4e", "0x010"): "Olympus",
+    ("0xc0", "0xac3"): "Ampere-1",
+    ("0xc0", "0xac4"): "Ampere-1a",
+}
 # The first CPUs tell enough of a file that has a page for each of hundreds.
 CPUINFO_BYTES = 1 << 16
 
 
 def parse_cpuinfo(text: str | None) -> tuple[str | None, bool | None]:
-    """Model of the processor and whether it runs under a hypervisor (None where the architecture does not tell)."""
+    """Model of the processor, on Arm that of its cores, and whether it runs under a hypervisor (None where the
+    architecture does not tell)."""
     model: str | None = None
+    arm: dict[str, str] = {}
     guest: bool | None = None
     for line in (text or "").splitlines():
         key, _colon, value = (part.strip() for part in line.partition(":"))
         if key == "model name" or (key in ("cpu", "Model") and model is None):
-            model = " ".join(value.split()) or None
+            model = one_line(value, LINE_BYTES) or None
+        elif key in ("CPU implementer", "CPU part"):
+            arm.setdefault(key, value)
         elif key == "flags":
             guest = "hypervisor" in value.split()
         if model is not None and guest is not None:
             break
-    return model, guest
+    return model or _ARM_CORES.get((arm.get("CPU implementer", ""), arm.get("CPU part", ""))), guest
 
 
-def name_virtualization(guest: bool | None, vendor: str | None, product: str | None) -> str | None:
-    """Which hypervisor a guest runs under; none on bare metal, other where the maker is not known."""
-    if guest is False:
+def name_virtualization(
+    guest: bool | None, vendor: str | None, product: str | None, capabilities: str | None = None
+) -> str | None:
+    """Which hypervisor a guest runs under; none on bare metal, other where the maker is not known.
+
+    C(capabilities) are Xen's: the domain that controls the host has its real devices, though its CPUs report a
+    hypervisor.
+    """
+    if guest is False or "control_d" in (capabilities or ""):
         return "none"
-    maker = f"{vendor or ''} {product or ''}".lower()
+    made_by, model = (vendor or "").strip().lower(), (product or "").strip().lower()
+    if (made_by, model) in _GUESTS:
+        return _GUESTS[made_by, model]
+    # Instances on bare metal have it in their type: c7g.metal, m7i.metal-24xl.
+    if made_by == _EC2 and model and ".metal" not in model:
+        return "kvm"
+    maker = f"{made_by} {model}"
     for mark, name in _HYPERVISORS + (_CLOUDS if guest else ()):
         if mark in maker:
             return name
@@ -122,7 +161,7 @@ def read_host(root: Path, functions: Sequence[NvidiaFunction] | None = None) -> 
     for name in ("sys_vendor", "product_name"):
         # Recordings often hold only one end of the link class/dmi/id.
         dmi[name] = read_line(root, f"sys/class/dmi/id/{name}") or read_line(root, f"sys/devices/virtual/dmi/id/{name}")
-    groups = len(names_in(root, "sys/kernel/iommu_groups")) if (root / "sys/kernel/iommu_groups").is_dir() else None
+    groups = len(names_in(root, _IOMMU_GROUPS)) if is_folder(root, _IOMMU_GROUPS) else None
     huge = read_hugepages(root, "sys/kernel/mm/hugepages")
     huge_bytes = sum(pages.size_bytes * pages.total for pages in huge)
     if not huge:
@@ -140,6 +179,7 @@ def read_host(root: Path, functions: Sequence[NvidiaFunction] | None = None) -> 
         cgroup_available_bytes=limits.memory_available_bytes,
         cpus=format_cpu_list(online) or None,
         cpus_offline=_offline_cpus(present, online),
+        cpus_isolated=normal_cpu_list(read_text(root, f"{CPUS}/isolated")),
         cpus_usable=_limit(limits.cpus, online),
         cpu_quota=limits.cpu_quota,
         memory_nodes_usable=_limit(limits.memory_nodes, _memory_nodes(root, online_nodes)),
@@ -147,7 +187,9 @@ def read_host(root: Path, functions: Sequence[NvidiaFunction] | None = None) -> 
         cpu_model=model,
         kernel=read_line(root, "proc/sys/kernel/osrelease"),
         product=dmi["product_name"],
-        virtualization=name_virtualization(guest, dmi["sys_vendor"], dmi["product_name"]),
+        virtualization=name_virtualization(
+            guest, dmi["sys_vendor"], dmi["product_name"], read_line(root, "proc/xen/capabilities")
+        ),
         iommu=name_iommu(read_text(root, "proc/cmdline"), groups),
         nvswitches=count_nvswitches(nvidia_functions(root) if functions is None else functions),
     )

@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.fi
     link_parts,
     names_in,
     read_bytes,
+    read_line,
     read_text,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
@@ -38,7 +39,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
 
 NVIDIA_VENDOR = "10de"
 # PCI classes (PCI Code and ID Assignment): VGA and 3D controllers are GPUs, "other bridge" is what NVSwitches show.
-GPU_CLASSES = ("0300", "0302")
+DISPLAY_CLASS = "0300"
+COMPUTE_CLASS = "0302"
+GPU_CLASSES = (DISPLAY_CLASS, COMPUTE_CLASS)
 NVSWITCH_CLASS = "0680"
 DEVICES = "sys/bus/pci/devices"
 CONFIG_BYTES = 4096
@@ -86,6 +89,7 @@ class PciGpu:
     iommu_group: int | None = None
     iommu_type: str | None = None
     memory_node: int | None = None
+    pci_class: str = COMPUTE_CLASS
 
 
 def nvidia_functions(root: Path) -> tuple[NvidiaFunction, ...]:
@@ -100,6 +104,10 @@ def nvidia_functions(root: Path) -> tuple[NvidiaFunction, ...]:
             pci_class = (read_text(root, f"{DEVICES}/{name}/class") or "")[2:6]
             found.append(NvidiaFunction(name, address, pci_class))
     return tuple(sorted(found, key=lambda one: [int(part, 16) for part in re.split(r"[:.]", one.address)]))
+
+
+def is_held_by_other(pci: PciGpu) -> bool:
+    return pci.kernel_driver not in (None, "nvidia")
 
 
 def count_nvswitches(functions: Sequence[NvidiaFunction]) -> int:
@@ -186,7 +194,7 @@ def read_pci_gpus(root: Path, functions: Sequence[NvidiaFunction] | None = None)
         gpus.append(
             PciGpu(
                 address=function.address,
-                pci_id=f"{NVIDIA_VENDOR}:{(read_text(root, f'{here}/device') or '')[2:6]}",
+                pci_id=f"{NVIDIA_VENDOR}:{(read_line(root, f'{here}/device') or '')[2:6]}",
                 bridges=place.bridges,
                 numa_node=place.numa_node,
                 cpu_list=place.cpu_list,
@@ -197,6 +205,7 @@ def read_pci_gpus(root: Path, functions: Sequence[NvidiaFunction] | None = None)
                 iommu_group=group,
                 iommu_type=read_text(root, f"sys/kernel/iommu_groups/{group}/type") if group is not None else None,
                 memory_node=memory_nodes.get(function.address),
+                pci_class=function.pci_class,
             )
         )
     return tuple(gpus)

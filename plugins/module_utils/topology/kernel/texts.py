@@ -17,6 +17,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units impor
 # Beyond what any kernel can be built for (8192 CPUs, 1024 nodes): a list that names more is no list of ours, and
 # spelling it out would fill the memory.
 MAX_ID = 1 << 16
+# As many as a list of every second number has.
+_MAX_RANGES = MAX_ID // 2
 # 64 PiB: more memory than any machine has.
 MAX_MEMORY_BYTES = 1 << 56
 # No number that the kernel writes has more digits (2^64); Python refuses to read thousands of them.
@@ -46,13 +48,19 @@ def parse_count(text: str | None) -> int | None:
 def parse_cpu_list(text: str | None) -> tuple[int, ...]:
     """The kernel's list format to numbers: C(0-2,5) -> C((0, 1, 2, 5)); what is no number is left out, and so is
     what no kernel counts up to."""
-    found: set[int] = set()
-    for part in (text or "").strip().split(","):
+    ranges = []
+    for part in (text or "").split(",", _MAX_RANGES)[:_MAX_RANGES]:
         match = _RANGE.match(part.strip())
         if match:
             first = int(match.group(1))
-            found.update(range(first, min(int(match.group(2) or first) + 1, MAX_ID)))
-    return tuple(sorted(found))
+            ranges.append((first, min(int(match.group(2) or first) + 1, MAX_ID)))
+    # Each number is spelled out once, however many ranges hold it.
+    found: list[int] = []
+    reached = 0
+    for first, end in sorted(ranges):
+        found.extend(range(max(first, reached), end))
+        reached = max(reached, end)
+    return tuple(found)
 
 
 def normal_cpu_list(text: str | None) -> str | None:
@@ -66,7 +74,7 @@ def parse_cpu_mask(text: str | None) -> tuple[int, ...]:
     if len(words) > MAX_ID // 32 or not all(_MASK_WORD.match(word) for word in words):
         return ()
     mask = int("".join(word.zfill(8) for word in words), 16)
-    return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+    return tuple(number for number, bit in enumerate(reversed(f"{mask:b}")) if bit == "1")
 
 
 def format_cpu_list(numbers: Iterable[int]) -> str:

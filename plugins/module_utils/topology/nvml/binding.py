@@ -16,6 +16,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
+
 # NVML API reference, nvmlReturn_t: all of it, in the header's words (nvml.h of CUDA 13.5, nvidia-ml-py 13.615.71).
 ERRORS = {
     1: "uninitialized",
@@ -111,8 +113,7 @@ def error_text(error: BaseException) -> str:
 def plain_text(value: str | bytes) -> str:
     """nvidia-ml-py gives str, some functions and older releases bytes; C ends a text with a NUL."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    known = "".join(mark if mark.isprintable() else " " for mark in text.split("\0")[0][:MAX_TEXT])
-    return " ".join(known.split())
+    return one_line(text.split("\0")[0][:MAX_TEXT])
 
 
 def plain(value: Any, handles: list[Any], depth: int = 0) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Callable, Protocol, TypeVar
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.process import GONE, Call
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import Failure
 
@@ -29,6 +30,8 @@ LACKING = ("not_supported",)
 TOO_OLD = ("function_not_found", "argument_version_mismatch", "deprecated", "TypeError")
 # An answer that no driver would give.
 IMPLAUSIBLE = "implausible"
+# What nvidia-ml-py raises for texts that are none.
+UNDECODABLE = ("UnicodeDecodeError", "UnicodeError")
 # The board as a whole is gone, not only one answer.
 LOST = ("gpu_is_lost", "reset_required")
 
@@ -74,11 +77,13 @@ def asker(call: Call, failures: list[Failure]) -> Ask:
         if reply.get("error") in TOO_OLD:
             name, reply = first
         error, text = reply.get("error"), str(reply.get("text") or reply.get("error"))
+        if error in UNDECODABLE:
+            error, text = IMPLAUSIBLE, "The answer is a text that cannot be decoded"
         if error is None:
             try:
                 return shape(reply.get("value"))
             except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-                error, text = IMPLAUSIBLE, f"The answer was {printable(str(reply.get('value'))[:60])}"
+                error, text = IMPLAUSIBLE, f"The answer was {one_line(str(reply.get('value')), 60)}"
         if error not in quiet and error != GONE:
             failures.append(Failure(name, gpu, error, text, peer))
         if error == "gpu_is_lost" and gpu is not None and peer is None:
@@ -120,15 +125,10 @@ def anything(value: Any) -> Any:
     return value
 
 
-def printable(value: str) -> str:
-    """One line that every encoding of Unicode can hold."""
-    return " ".join("".join(mark if mark.isprintable() else " " for mark in value).split())
-
-
 def text(value: Any) -> str | None:
     if not isinstance(value, str):
         raise TypeError
-    return printable(value) or None
+    return one_line(value) or None
 
 
 def whole(low: int, high: int, unknown: Collection[int] = ()) -> Shape[int | None]:

@@ -18,6 +18,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.calls import (
     LACKING,
     Ask,
+    Shape,
     bit_mask,
     flag,
     named,
@@ -57,28 +58,45 @@ _LINK_WIDTH = whole(1, max(LINK_WIDTHS), unknown=(0, *NOT_AVAILABLE))
 
 @dataclass(frozen=True)
 class Memory:
-    """C(reserved) is None where the driver counts that as used."""
+    """C(reserved) is None where the driver counts that as used; a part that is more than the whole is None as well."""
 
     total: int
     reserved: int | None
-    used: int
-    free: int
+    used: int | None
+    free: int | None
+
+
+def _strict_memory(value: Any) -> Memory:
+    total = required(value["total"], 1, MAX_BYTES)
+    reserved = value.get("reserved")
+    return Memory(
+        total=total,
+        reserved=None if reserved is None else required(reserved, 0, total),
+        used=required(value["used"], 0, total),
+        free=required(value["free"], 0, total),
+    )
 
 
 def _memory(value: Any) -> Memory:
-    reserved = value.get("reserved")
-    return Memory(
-        total=required(value["total"], 1, MAX_BYTES),
-        reserved=None if reserved is None else required(reserved, 0, MAX_BYTES),
-        used=required(value["used"], 0, MAX_BYTES),
-        free=required(value["free"], 0, MAX_BYTES),
-    )
+    total = required(value["total"], 1, MAX_BYTES)
+    parts = {name: value[name] for name in ("reserved", "used", "free") if value.get(name) is not None}
+    told = {name: required(part, 0, MAX_BYTES) for name, part in parts.items()}
+    within = {name: part for name, part in told.items() if part <= total}
+    return Memory(total, within.get("reserved"), within.get("used"), within.get("free"))
 
 
 def read_memory(ask: Ask, handle: Any, gpu: int) -> Memory | None:
     """The first version of the call, all that old drivers have, does not tell what is reserved."""
     older = [("nvmlDeviceGetMemoryInfo", (handle,))]
-    return ask(_memory, "nvmlDeviceGetMemoryInfo", handle, MEMORY_V2, gpu=gpu, older=older)
+
+    def get(shape: Shape[Memory]) -> Memory | None:
+        return ask(shape, "nvmlDeviceGetMemoryInfo", handle, MEMORY_V2, gpu=gpu, older=older)
+
+    memory = get(_memory)
+    if memory is not None and (memory.used is None or memory.free is None):
+        # Asked again, so that it is noted what is wrong; the whole is believed all the same.
+        return get(_strict_memory) or memory
+    return memory
 
 
 def _pci(value: Any) -> tuple[str, str]:

@@ -39,8 +39,8 @@ def _address(value: Any) -> str | None:
 
 def read_nvlinks(
     ask: Ask, handle: Any, gpu: int, gpu_addresses: Collection[str], failures: Sequence[Failure]
-) -> tuple[NvLinks | None, LinkEnds]:
-    """The links of a GPU; nothing where one of them could not be read, since the count would be a wrong one.
+) -> tuple[NvLinks | None, LinkEnds | None]:
+    """The links of a GPU; None where one of them could not be read, since the count would be a wrong one.
 
     Releases of nvidia-ml-py that cannot tell what a link leads to tell its address: where no GPU has it, it is a
     switch's.
@@ -64,7 +64,7 @@ def read_nvlinks(
         elif address is not None:
             ends.append(address)
     if any(failure.function == "nvmlDeviceGetNvLinkState" for failure in failures[before:]):
-        return None, LinkEnds()
+        return None, None
     return (NvLinks(active, total) if total else None), LinkEnds(tuple(ends), switched)
 
 

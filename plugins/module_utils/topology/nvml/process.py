@@ -83,6 +83,14 @@ def _serve(requests: int, answers: int) -> None:
             told.flush()
 
 
+def _open_files() -> Sequence[int]:
+    try:
+        return [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
+    # Without /proc: as many as there can be without somebody having raised the number on purpose.
+    except OSError:
+        return range(256)
+
+
 def _let_go(requests: int, answers: int, seconds: float) -> tuple[int, int]:
     """Let go of all that the parent has but the pipes, so that a child which cannot be killed keeps nobody waiting:
     above all of its output, whose end ssh and Ansible wait for. Gives the pipes' new places."""
@@ -92,8 +100,7 @@ def _let_go(requests: int, answers: int, seconds: float) -> tuple[int, int]:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
-    opened = Path("/proc/self/fd")
-    for number in [int(entry.name) for entry in opened.iterdir()] if opened.is_dir() else range(256):
+    for number in _open_files():
         if number > 2 and number not in (requests, answers):
             with contextlib.suppress(OSError):
                 os.close(number)

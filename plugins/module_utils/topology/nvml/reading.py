@@ -27,7 +27,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class LinkEnds:
-    """Where the NVLinks of one GPU that are up lead to."""
+    """Where the NVLinks of one GPU that are up lead to, as far as the driver tells."""
 
     to_gpus: tuple[str, ...] = ()
     to_switches: int = 0
@@ -37,12 +37,13 @@ class LinkEnds:
 class NvmlGpu:
     """A GPU with all that the driver told, and beside it what serves to judge it and is no part of the result.
 
-    C(slot_generation_max) is what GPU and slot reach together. C(numa_nodes) and C(cpus) are the driver's word about
+    C(link_ends) is None where the driver did not tell which NVLinks are up. C(slot_generation_max) is what GPU and slot
+    reach together. C(numa_nodes) and C(cpus) are the driver's word about
     where the GPU is. C(utilization) is in percent.
     """
 
     gpu: Gpu
-    link_ends: LinkEnds = LinkEnds()
+    link_ends: LinkEnds | None = None
     slot_generation_max: int | None = None
     numa_nodes: tuple[int, ...] = ()
     cpus: str | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.files import read_bytes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import GpuProcess, MigDevice
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.calls import (
@@ -45,8 +46,7 @@ def process_name(cmdline: bytes | None, comm: bytes | None) -> str | None:
     elif name.startswith("python") and len(words) > 1 and words[1] and not words[1].startswith("-"):
         name = f"{name} {words[1]}"
     name = name or (comm or b"").decode("utf-8", "replace")
-    shown = "".join(mark if mark.isprintable() else " " for mark in name)
-    return " ".join(shown.split())[:MAX_NAME] or None
+    return one_line(name, MAX_NAME) or None
 
 
 def _name(ask: Ask, root: Path, pid: int) -> str | None:

@@ -17,11 +17,11 @@ import yaml
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import refuse_unknown_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.quantization import QuantizationDetails
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.rank_weights import WeightFacts, rank_weights
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_groups import groups_from_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_layout import RankLayout
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.weights_structure import structure_from_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.quantization import QuantizationDetails
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.rank_weights import WeightFacts, rank_weights
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_groups import groups_from_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_layout import RankLayout
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_structure import structure_from_facts
 from ansible_collections.gpufleet.sglang.plugins.modules import model_info
 
 CONFIG: dict[str, Any] = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType, cache_type
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.attentions import (

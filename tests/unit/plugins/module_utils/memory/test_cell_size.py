@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import (
     CellSizes,
@@ -22,6 +21,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size i
     stages,
     token_budget,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
     REST_ON_LAST,
     REST_SPREAD,

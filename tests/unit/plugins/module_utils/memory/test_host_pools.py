@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import (
     Layout,
@@ -34,6 +33,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools
     StateRequest,
     plan_states,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts

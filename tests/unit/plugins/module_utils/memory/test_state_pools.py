@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention import State
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import (
     StatePlan,
     StateRequest,
     plan_states,
     slot_bytes,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import State
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.attentions import (

@@ -80,7 +80,7 @@ EXPECTED: dict[str, Expected] = {
     "mixed-models": Expected(
         [0] * 4,
         {"general": "0"},
-        {"pcie_width_reduced", "pcie_slot_narrower", "pcie_slot_slower"},
+        {"gpus_differ", "pcie_width_reduced", "pcie_slot_narrower", "pcie_slot_slower"},
         {"gpus_differ", "gpu_busy", "gpu_persistence_off", "pcie_width_reduced", "pcie_slot_narrower"}
         | {"pcie_slot_slower"},
     ),

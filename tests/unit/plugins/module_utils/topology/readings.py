@@ -30,6 +30,7 @@ HOST = Host(memory_total_bytes=1 << 40, virtualization="none", iommu="off")
 GUEST = replace(HOST, virtualization="kvm")
 NODES = (NumaNode(0, "0-7", True), NumaNode(1, "8-15", True))
 GIB = 1 << 30
+NO_LINKS = LinkEnds()
 
 
 def pci(
@@ -49,12 +50,12 @@ def pci(
     )
 
 
-def told(index: int, bus: int | None, ends: LinkEnds | None = None, **facts: Any) -> NvmlGpu:
+def told(index: int, bus: int | None, ends: LinkEnds | None = NO_LINKS, **facts: Any) -> NvmlGpu:
     """What the driver says of one GPU; C(around) holds what serves to judge it."""
     address = None if bus is None else f"0000:{bus:02x}:00.0"
     gpu = Gpu(index=index, name="NVIDIA H100 80GB HBM3", memory_total_bytes=80 * GIB, pci_address=address, state="ok")
     around = facts.pop("around", {})
-    return replace(NvmlGpu(replace(gpu, **facts), ends or LinkEnds(), 5), **around)
+    return replace(NvmlGpu(replace(gpu, **facts), ends, 5), **around)
 
 
 def reading(*gpus: NvmlGpu, failures: tuple[Failure, ...] = (), **driver: Any) -> NvmlReading:

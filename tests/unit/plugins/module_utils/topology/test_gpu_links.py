@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_links import gpu_links, level_conflicts
@@ -15,6 +17,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine i
     GpuLink,
     Host,
     NumaNode,
+    NvLinks,
     Pcie,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import (
@@ -27,6 +30,8 @@ BARE = Host(virtualization="none")
 NODES = (NumaNode(0, "0-7", True), NumaNode(1, "8-15", True))
 SWITCH = ("pci0000:00", "0000:00:01.1", "0000:01:00.0")
 CLEAR = (False, False, False, False)
+NO_LINKS = LinkEnds()
+ITSELF = GpuLink("SELF", None, 0)
 Levels = tuple[tuple["str | None", ...], ...]
 
 
@@ -35,14 +40,16 @@ def gpu(
     node: int = 0,
     bridges: tuple[str, ...] | None = None,
     acs: tuple[bool | None, ...] = CLEAR,
-    ends: LinkEnds | None = None,
+    ends: LinkEnds | None = NO_LINKS,
+    pci_id: str = "10de:2330",
+    nvlinks: NvLinks | None = None,
 ) -> Joined:
     """GPUs hang on one switch, each at a port of its own, unless told otherwise."""
     address = f"0000:1{index}:00.0"
     way = (*SWITCH, f"0000:02:0{index}.0") if bridges is None else bridges
-    pci = PciGpu(address, "10de:2330", way, node, None, "nvidia", Pcie(), None, acs)
-    one = Gpu(index, pci_address=address, numa_node=node)
-    return Joined(one, pci, NvmlGpu(one, ends or LinkEnds(), None, ()))
+    pci = PciGpu(address, pci_id, way, node, None, "nvidia", Pcie(), None, acs)
+    one = Gpu(index, pci_address=address, numa_node=node, nvlinks=nvlinks)
+    return Joined(one, pci, NvmlGpu(one, ends))
 
 
 def reading(levels: Levels, p2p: Levels | None = None) -> NvmlReading:
@@ -53,7 +60,7 @@ def reading(levels: Levels, p2p: Levels | None = None) -> NvmlReading:
 def between(one: Joined, two: Joined, nvml: NvmlReading | None = None, host: Host = BARE) -> GpuLink:
     (itself, there), (back, other) = gpu_links([one, two], nvml, NODES, host)
     assert there == back
-    assert itself == other == GpuLink("SELF", None)
+    assert itself == other == ITSELF
     return there
 
 
@@ -106,7 +113,8 @@ def test_a_gpu_that_the_bus_does_not_show_has_the_drivers_level_only() -> None:
     hidden = Joined(Gpu(1), None, None)
     link = between(gpu(0), hidden, reading(((None, "NODE"), ("NODE", None)), ((None, "ok"), ("ok", None))))
     assert link == GpuLink("NODE", "ok", 0, None)
-    assert between(gpu(0), hidden) == GpuLink(None, None)
+    assert between(gpu(0), hidden) == GpuLink(None, None, 0)
+    assert between(gpu(0, ends=None), hidden) == GpuLink(None, None)
 
 
 def test_nvlink_outranks_the_bus() -> None:
@@ -117,6 +125,54 @@ def test_nvlink_outranks_the_bus() -> None:
     assert between(gpu(0), gpu(1, ends=ends[1])).nvlinks == 4
     through = between(gpu(0, ends=LinkEnds((), 18)), gpu(1, ends=LinkEnds((), 17)))
     assert through == GpuLink("NV17", None, 17, "nvlink")
+
+
+L40S, H100, STRANGER = "10de:26b9", "10de:2330", "10de:ffff"
+
+
+@pytest.mark.parametrize(
+    ("boards", "route"),
+    [
+        ((H100, H100), None),
+        ((STRANGER, STRANGER), None),
+        ((L40S, L40S), "switch"),
+        # A board without NVLink is enough.
+        ((L40S, STRANGER), "switch"),
+    ],
+)
+def test_unasked_only_boards_without_nvlink_are_known_to_use_the_bus(boards: tuple[str, str], route: str | None) -> None:
+    one, two = (replace(gpu(index, pci_id=board), nvml=None) for index, board in enumerate(boards))
+    assert between(one, two) == GpuLink("PIX", None, None, route)
+    silent = (gpu(index, pci_id=board, ends=None) for index, board in enumerate(boards))
+    assert between(*silent) == GpuLink("PIX", None, None, route)
+
+
+TO_OTHER = LinkEnds(("0000:1f:00.0",) * 2)
+
+
+@pytest.mark.parametrize(
+    ("ends", "nvlinks", "count"),
+    [
+        # What the other end could tell is enough: links that are up are so at both.
+        (NO_LINKS, None, 0),
+        (TO_OTHER, NvLinks(2, 4), 0),
+        (LinkEnds(("0000:11:00.0",)), NvLinks(1, 4), 1),
+        # Not so where a link leads to a switch, or the driver does not say whereto.
+        (LinkEnds((), 18), NvLinks(18, 18), None),
+        (TO_OTHER, NvLinks(3, 4), None),
+        (NO_LINKS, NvLinks(4, 4), None),
+    ],
+)
+def test_one_gpu_that_does_not_tell(ends: LinkEnds, nvlinks: NvLinks | None, count: int | None) -> None:
+    told = gpu(0, ends=ends, nvlinks=nvlinks)
+    assert between(told, gpu(1, ends=None)).nvlinks == count
+    assert between(told, replace(gpu(1), nvml=None)).nvlinks == count
+
+
+def test_links_to_other_gpus_may_be_those_to_one_without_an_address() -> None:
+    lost = Joined(Gpu(1), None, NvmlGpu(Gpu(1)))
+    assert between(gpu(0, ends=TO_OTHER), lost).nvlinks is None
+    assert between(gpu(0), lost).nvlinks == 0
 
 
 def test_one_answer_holds_both_ways() -> None:

@@ -27,6 +27,9 @@ PORT = (ROOT, "0000:00:01.1")
         ((ROOT,), (ROOT,), (None, None), 1, "PHB"),
         ((ROOT, "0000:00:01.1"), ("pci0000:40", "0000:40:01.1"), (0, 0), 2, "NODE"),
         ((ROOT, "0000:00:01.1"), ("pci0000:40", "0000:40:01.1"), (0, 1), 2, "SYS"),
+        # Memory without CPUs makes a node as well.
+        ((ROOT, "0000:00:01.1"), ("pci0000:40", "0000:40:01.1"), (0, 1), 1, "SYS"),
+        ((ROOT, "0000:00:01.1"), ("pci0000:40", "0000:40:01.1"), (None, 1), 1, "NODE"),
         # Not known where they are: with one node it must be that one, with several it stays unknown.
         ((ROOT, "0000:00:01.1"), ("pci0000:40", "0000:40:01.1"), (None, None), 1, "NODE"),
         ((ROOT, "0000:00:01.1"), ("pci0000:40", "0000:40:01.1"), (None, 1), 2, None),

@@ -149,11 +149,48 @@ def test_versions_are_compared_where_the_driver_answers(nvml: str | None, loaded
 
 
 def test_a_gpu_that_only_the_bus_shows_is_named_with_its_holder() -> None:
-    machine = survey(HOST, NODES, [pci(6), pci(7, driver="vfio-pci")], reading(told(0, 6)))
+    machine = survey(HOST, NODES, [pci(6), pci(7)], reading(told(0, 6)))
     assert len(machine.gpus) == 1
     assert problems(machine) == {
-        "gpu_not_in_nvml": "0000:07:00.0 (10de:2330, kernel driver vfio-pci) is not among NVML's GPUs."
+        "gpu_not_in_nvml": "0000:07:00.0 (10de:2330, kernel driver nvidia) is not among NVML's GPUs."
     }
+    unbound = survey(HOST, NODES, [pci(6), pci(7, driver=None)], reading(told(0, 6)))
+    assert problems(unbound) == {
+        "gpu_not_in_nvml": "0000:07:00.0 (10de:2330, no kernel driver) is not among NVML's GPUs."
+    }
+
+
+@pytest.mark.parametrize("driver", ["vfio-pci", "nouveau", "snd_hda_intel"])
+def test_a_board_of_another_driver_is_not_missed_in_nvml(driver: str) -> None:
+    machine = survey(HOST, NODES, [pci(6), pci(7, driver=driver)], reading(told(0, 6)))
+    assert problems(machine) == {"gpu_foreign_driver": f"Kernel driver {driver} holds 0000:07:00.0."}
+
+
+@pytest.mark.parametrize(
+    ("pci_id", "pci_class", "driver", "code"),
+    [
+        ("10de:128b", "0300", None, "display_board_not_in_nvml"),
+        ("10de:128b", "0302", None, "gpu_not_in_nvml"),
+        # One that nvidia holds is meant to serve, and so is one that the catalogue knows.
+        ("10de:128b", "0300", "nvidia", "gpu_not_in_nvml"),
+        ("10de:2684", "0300", None, "gpu_not_in_nvml"),
+    ],
+)
+def test_a_board_for_a_screen_is_not_missed_in_nvml(
+    pci_id: str, pci_class: str, driver: str | None, code: str
+) -> None:
+    display = replace(pci(7, driver=driver, pci_id=pci_id), pci_class=pci_class)
+    assert list(problems(survey(HOST, NODES, [pci(6), display], reading(told(0, 6))))) == [code]
+
+
+def test_a_board_of_another_driver_is_not_the_nameless_one() -> None:
+    nameless = NvmlGpu(Gpu(index=1, state="unreadable"))
+    boards = [pci(6), pci(7, driver="vfio-pci"), pci(8)]
+    machine = survey(HOST, NODES, boards, reading(told(0, 6), nameless))
+    assert machine.gpus[1].pci_address == "0000:08:00.0"
+    boards.append(pci(9))
+    found = problems(survey(HOST, NODES, boards, reading(told(0, 6), nameless)))
+    assert found["gpu_address_unknown"].endswith("which of 0000:08:00.0, 0000:09:00.0.")
 
 
 def test_a_gpu_that_only_the_driver_shows_is_named() -> None:
@@ -169,8 +206,22 @@ def test_a_nameless_gpu_where_the_kernel_shows_no_other() -> None:
 
 def test_a_board_that_another_driver_holds() -> None:
     machine = survey(HOST, NODES, [pci(6, driver="nouveau")], None)
-    assert problems(machine)["gpu_foreign_driver"] == "0000:06:00.0 is held by kernel driver nouveau."
+    assert problems(machine)["gpu_foreign_driver"] == "Kernel driver nouveau holds GPU 0 (0000:06:00.0)."
     assert machine.gpus[0].usable is False
+
+
+def test_boards_of_other_drivers_are_told_by_driver() -> None:
+    boards = [pci(6, driver="nouveau"), pci(7), pci(8, driver="vfio-pci"), pci(9, driver="nouveau")]
+    found = [problem.message for problem in survey(HOST, NODES, boards, None).problems if problem.code == FOREIGN]
+    assert found == [
+        "Kernel driver nouveau holds GPU 0, 3 (0000:06:00.0, 0000:09:00.0).",
+        "Kernel driver vfio-pci holds GPU 2 (0000:08:00.0).",
+    ]
+    answered = survey(HOST, NODES, boards, reading(told(0, 6), told(1, 7)))
+    assert [problem.message for problem in answered.problems if problem.code == FOREIGN] == [
+        "Kernel driver nouveau holds GPU 0 (0000:06:00.0) and 0000:09:00.0.",
+        "Kernel driver vfio-pci holds 0000:08:00.0.",
+    ]
 
 
 # Where a GPU is -------------------------------------------------------------------------------------------------------

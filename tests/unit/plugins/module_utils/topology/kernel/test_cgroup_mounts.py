@@ -74,6 +74,12 @@ def test_own_groups_by_controller() -> None:
         ("/init.scope", None),
         # The limits of the service that runs this are its own; those of the slice are not.
         ("/system.slice/ansible-pull.service", "/system.slice"),
+        ("/system.slice", "/system.slice"),
+        ("/system.slice/system-box.slice/box@1.service", "/system.slice"),
+        # Nor are those of a job, be it of a batch system that is a service itself.
+        ("/system.slice/slurmstepd.scope/job_1/step_extern/user/task_0", "/system.slice"),
+        ("/slurm/uid_1000/job_1/step_0/task_0", None),
+        ("/pbspro.slice/pbspro-1.slice", None),
         ("/../../outside", None),
     ],
 )
@@ -134,6 +140,26 @@ def test_a_part_is_seen_below_its_own_root(tmp_path: Path) -> None:
         ("sys/fs/cgroup/memory",),
         ("sys/fs/cgroup/memory", "sys/fs/cgroup/memory/inner"),
     )
+
+
+def test_a_session_in_a_job_has_no_line_of_its_own(tmp_path: Path) -> None:
+    files = {
+        "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+        "proc/self/cgroup": "0::/system.slice/slurmstepd.scope/job_1/step_0/user/task_0",
+        "sys/fs/cgroup/cgroup.controllers": "memory",
+    }
+    found = read_hierarchies(write(tmp_path, files))
+    assert found["memory"].lines == (("sys/fs/cgroup", "sys/fs/cgroup/system.slice"),)
+
+
+def test_a_container_that_is_a_service_has_the_limits_of_its_view(tmp_path: Path) -> None:
+    group = "/system.slice/docker-abc.scope"
+    files = {
+        "proc/self/mountinfo": f"41 30 0:29 {group} /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory",
+        "proc/self/cgroup": f"4:memory:{group}",
+    }
+    root = folders(write(tmp_path, files), "sys/fs/cgroup/memory")
+    assert read_hierarchies(root)["memory"].lines == (("sys/fs/cgroup/memory",),)
 
 
 def test_without_a_list_of_mounts_the_usual_places_are_tried(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a plan knows of one model, out of what model_info returned or an inventory states on paper.
+
+The attention facts are in attention.py, read from a config.json in attention_config.py and from a model's facts in
+attention_facts.py; the bytes of a token are counted in cell_size.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import MULTIMODAL
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import (
+    attention_from_config,
+    text_config,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_facts import attention_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.known_architecture import known_architecture
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.quantization import quantization_details
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+
+__all__ = [
+    "Attention",
+    "ModelFacts",
+    "attention_from_config",
+    "config_dtype",
+    "model_facts",
+    "quantization_of",
+    "text_config",
+]
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The facts of one model that a plan uses."""
+
+    name: str
+    architecture: str
+    attention: Attention
+    dtype: str
+    quantization: str | None
+    kv_cache_quantized: bool
+    weights_bytes: int | None
+    max_position_embeddings: int | None
+    path: str | None
+
+    @property
+    def multimodal(self) -> bool:
+        return self.architecture in MULTIMODAL
+
+
+def config_dtype(config: Mapping[str, Any]) -> str:
+    """The dtype that SGLang's C(--dtype auto) takes: the config's, float32 becoming float16 (model_config.py)."""
+    text = text_config(config)
+    for source in (config, text):
+        for key in ("dtype", "torch_dtype"):
+            if source.get(key):
+                return "float16" if source[key] == "float32" else str(source[key])
+    return "float16"
+
+
+def quantization_of(config: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """(method, whether the checkpoint also asks for a quantised KV cache)."""
+    details = quantization_details(config, text_config(config))
+    if details is None:
+        return None, False
+    return details.declared or details.method, details.kv_cache_scheme is not None
+
+
+def model_facts(model: Mapping[str, Any]) -> ModelFacts:
+    """Facts out of the C(model) that model_info returns, or that an inventory states on paper."""
+    architecture = model.get("architecture")
+    known = known_architecture(architecture)
+    attention = model.get("attention")
+    if not isinstance(attention, Mapping):
+        raise Refusal(
+            "model_attention_missing",
+            f"The model facts of {architecture} have no attention (found {attention!r}).",
+            "Expected the keys that gpufleet.sglang.model_info returns under model.attention.",
+            {"architecture": architecture},
+        )
+    weights = model.get("weights") or {}
+    total = weights.get("total_bytes") if isinstance(weights, Mapping) else None
+    path = model.get("path")
+    return ModelFacts(
+        name=str(model.get("name") or (str(path).rstrip("/").rsplit("/", 1)[-1] if path else known.name)),
+        architecture=known.name,
+        attention=attention_facts(known, attention),
+        dtype=str(model.get("dtype") or "bfloat16"),
+        quantization=model.get("quantization"),
+        kv_cache_quantized=bool(model.get("kv_cache_quantized", False)),
+        weights_bytes=_weights_bytes(total),
+        max_position_embeddings=model.get("max_position_embeddings"),
+        path=str(path) if path else None,
+    )
+
+
+def _weights_bytes(total: Any) -> int | None:
+    if total is None:
+        return None
+    # An inventory's template may give the number as text.
+    text = str(total)
+    if isinstance(total, bool) or not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise Refusal(
+            "value_malformed", f"model.weights.total_bytes is {total!r}.", "Expected a whole number of bytes above 0."
+        )
+    return int(text)

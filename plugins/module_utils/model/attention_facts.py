@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Attention facts out of C(model.attention): what model_info returned, or what an inventory states on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import (
+    LATENT,
+    PLAIN_HEADS,
+    SPARSE,
+    STATE,
+    WINDOW,
+    Architecture,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
+    FAMILY_DSA,
+    FAMILY_LINEAR,
+    FAMILY_LINEAR_MLA,
+    FAMILY_MLA,
+    FAMILY_SPARSE,
+    FAMILY_SWA,
+    Attention,
+    Index,
+    State,
+    Window,
+    family_of_heads,
+    layer_count,
+    whole,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.state_config import STATE_DTYPES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+
+
+def attention_facts(known: Architecture, attention: Mapping[str, Any]) -> Attention:
+    """The facts, checked against the kind of the model class: what its kind has must be there."""
+    name = known.name
+    layers = layer_count(attention, "num_layers", name)
+    heads = whole(attention, "num_attention_heads", name)
+    kv_heads = whole(attention, "num_kv_heads", name)
+    head_dim = whole(attention, "head_dim", name)
+    state = _state(name, attention, layers) if known.kind == STATE else None
+    window = _window(name, attention, layers) if known.kind == WINDOW else None
+    index = _index(name, attention, layers) if known.kind in (LATENT, SPARSE) else None
+    latent = known.kind == LATENT or (known.kind == STATE and attention.get("kv_lora_rank") is not None)
+    # A class that may be latent or have windows or states is plain where its configuration says so, and model_info
+    # returns such facts without them; on paper, leaving them out has to be said by the family.
+    family = _family(known, attention, latent, window, index, state) or family_of_heads(heads, kv_heads)
+    if known.kind == LATENT and family not in (FAMILY_MLA, FAMILY_DSA):
+        latent = False
+    has_parts = window is not None or state is not None
+    return Attention(
+        family=family,
+        num_layers=layers,
+        num_attention_heads=heads,
+        num_kv_heads=kv_heads,
+        head_dim=head_dim,
+        v_head_dim=whole(attention, "v_head_dim", name) if attention.get("v_head_dim") is not None else head_dim,
+        kv_lora_rank=whole(attention, "kv_lora_rank", name) if latent else None,
+        qk_rope_head_dim=whole(attention, "qk_rope_head_dim", name, least=0) if latent else None,
+        full_layers=_layers(name, attention, "full_layers", layers) if has_parts else None,
+        window=window,
+        index=index,
+        state=state,
+    )
+
+
+def _family(
+    known: Architecture,
+    attention: Mapping[str, Any],
+    latent: bool,
+    window: Window | None,
+    index: Index | None,
+    state: State | None,
+) -> str | None:
+    """The family of what is there; None for plain heads."""
+    if state is not None:
+        return FAMILY_LINEAR_MLA if latent else FAMILY_LINEAR
+    if window is not None:
+        return FAMILY_SWA
+    if known.kind == SPARSE:
+        if index is None:
+            raise _incomplete(known.name, "index")
+        return FAMILY_SPARSE
+    if known.kind == LATENT:
+        plain = attention.get("family") in ("mha", "gqa", "mqa") and attention.get("kv_lora_rank") is None
+        return None if plain else FAMILY_MLA if index is None else FAMILY_DSA
+    stated = attention.get("family")
+    if known.kind != PLAIN_HEADS and stated not in ("mha", "gqa", "mqa"):
+        raise _incomplete(known.name, "window" if known.kind == WINDOW else "state")
+    return None
+
+
+def _incomplete(name: str, key: str) -> Refusal:
+    return Refusal(
+        "model_config_incomplete",
+        f"The model facts of {name} have no attention.{key}, which its caches depend on.",
+        f"Expected the mapping that gpufleet.sglang.model_info returns under model.attention.{key}.",
+        {"architecture": name, "key": key},
+    )
+
+
+def _part(name: str, attention: Mapping[str, Any], key: str, form: type[Any]) -> Mapping[str, Any] | None:
+    part = attention.get(key)
+    if part is None:
+        return None
+    known = {field.name for field in fields(form)}
+    if not isinstance(part, Mapping) or not set(part) <= known:
+        raise Refusal(
+            "model_config_malformed",
+            f"attention.{key} of {name} is {str(part)[:120]}.",
+            f"Expected a mapping with keys out of {', '.join(sorted(known))}.",
+            {"architecture": name, "key": key},
+        )
+    return part
+
+
+def _layers(name: str, part: Mapping[str, Any], key: str, layers: int) -> tuple[int, ...]:
+    listed = part.get(key)
+    if (
+        not isinstance(listed, (list, tuple))
+        or not all(isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < layers for layer in listed)
+        or len(set(listed)) != len(listed)
+    ):
+        raise Refusal(
+            "model_config_incomplete",
+            f"The attention facts of {name} have {key} = {str(listed)[:80]}.",
+            f"Expected the numbers of layers, each once, from 0 to {layers - 1}.",
+            {"architecture": name, "key": key},
+        )
+    return tuple(sorted(listed))
+
+
+def _window(name: str, attention: Mapping[str, Any], layers: int) -> Window | None:
+    part = _part(name, attention, "window", Window)
+    if part is None:
+        return None
+    return Window(
+        layers=_layers(name, part, "layers", layers),
+        num_kv_heads=whole(part, "num_kv_heads", name),
+        head_dim=whole(part, "head_dim", name),
+        v_head_dim=whole(part, "v_head_dim", name),
+        tokens=whole(part, "tokens", name) if part.get("tokens") is not None else None,
+    )
+
+
+def _index(name: str, attention: Mapping[str, Any], layers: int) -> Index | None:
+    part = _part(name, attention, "index", Index)
+    if part is None:
+        return None
+    return Index(
+        layers=_layers(name, part, "layers", layers),
+        head_dim=whole(part, "head_dim", name),
+        value_layers=_layers(name, part, "value_layers", layers) if part.get("value_layers") else (),
+    )
+
+
+def _state(name: str, attention: Mapping[str, Any], layers: int) -> State | None:
+    part = _part(name, attention, "state", State)
+    if part is None:
+        return None
+    dtype = part.get("dtype", "float32")
+    if dtype not in STATE_DTYPES:
+        raise Refusal(
+            "model_config_malformed",
+            f"attention.state.dtype of {name} is {dtype!r}.",
+            f"Expected one of {', '.join(STATE_DTYPES)}.",
+            {"architecture": name, "key": "dtype"},
+        )
+    sizes = {
+        key: whole(part, key, name, least=1 if key in ("num_heads", "head_dim", "conv_kernel") else 0)
+        for key in ("intermediate_size", "num_groups", "num_heads", "head_dim", "state_size", "conv_kernel")
+    }
+    return State(layers=_layers(name, part, "layers", layers), dtype=str(dtype), **sizes)
