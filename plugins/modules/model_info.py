@@ -83,8 +83,15 @@ model:
       sample: llama
     attention:
       description:
-        - What the size of the KV cache depends on. Null for architectures whose cache is not planned, which
+        - What the size of the caches depends on. Null for architectures whose cache is not planned, which
           RV(model.problems) then tells.
+        - C(family) is V(mha), V(gqa), V(mqa), V(mla), V(dsa) (latents with an index), V(swa) (window layers), V(linear) or
+          V(linear_mla) (state layers) or V(sparse) (heads with an index). C(num_layers) counts all layers.
+        - C(full_layers) are the numbers of those that keep every token, null where all do; C(window) tells of the layers
+          that keep only a window (C(layers), C(num_kv_heads), C(head_dim), C(v_head_dim), C(tokens)); C(index) of the keys
+          by which sparse attention chooses (C(layers), C(head_dim), C(value_layers)); C(state) of the layers that keep a
+          state for each request (C(layers), C(intermediate_size), C(num_groups), C(num_heads), C(head_dim),
+          C(state_size), C(conv_kernel), C(dtype)).
       type: dict
       sample:
         family: gqa
@@ -95,6 +102,10 @@ model:
         v_head_dim: 128
         kv_lora_rank: null
         qk_rope_head_dim: null
+        full_layers: null
+        window: null
+        index: null
+        state: null
     hidden_size:
       description: Width of the model.
       type: int

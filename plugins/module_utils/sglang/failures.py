@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,11 @@ def fitting_ratio(plan: Mapping[str, Any], available_bytes: int | None) -> float
             bound = available_bytes
         else:
             bound = available_bytes * int(ranks or 1) // (2 * int(ranks or 1) - 1)
+        if len(host.get("pools") or ()) > 1:
+            # Every kind of pool grows with the ratio; two hundredths less make up for the rounding to pages.
+            share = bound / host["bytes_per_rank"] if host.get("ratio") and host.get("bytes_per_rank") else 0
+            scaled = math.floor((host.get("ratio") or 0) * share * 100 - 2) / 100
+            return min([*candidates, scaled]) if scaled > 0 else None
         try:
             facts = version_facts(str(plan["sglang_version"]))
         except Refusal:
