@@ -24,10 +24,13 @@ description:
     says how the ranks can be bound there and whether their host pools fit.
   - Lists that an instance states win; what cannot be honoured is refused, with what was found and what to do.
   - Instances with more ranks are seated first, those of one size weighed together. A set of GPUs is better the fewer of
-    them others use, the fewer kinds it mixes, the better its worst link is (more NVLinks, then V(PIX), V(PXB), V(PHB),
-    V(NODE), V(SYS)), and the fewer NUMA nodes it spans. Among equals, what stays free stays together.
-  - GPUs that cannot be used as a whole are left out. Processes of SGLang do not count as use by others, as they are the
-    instances that are being seated. Name the GPUs of an instance that runs where it has to stay on them.
+    them are of unknown board beside known ones, the fewer of them others use, the fewer kinds it mixes, the better its
+    worst link is (more NVLinks, then V(PIX), V(PXB), V(PHB), V(NODE), V(SYS)), the fewer NUMA nodes it spans, the
+    better the pools fit these, and the nearer they are to one another. Among equals, what stays free stays together.
+  - GPUs that cannot be used as a whole are left out. As CUDA may not count them, the others are then named by UUID
+    where that is known; with several ranks SGLang's custom all-reduce stays off for it, which is said.
+  - Processes of SGLang, by program, module or script, do not count as use by others, as they are the instances that are
+    being seated. Name the GPUs of an instance that runs where it has to stay on them.
   - A rank lives on the node of its GPU, or on the nearest one that has CPUs and memory which a service may use; never
     on the memory of a GPU or an expander. Where the machine has but one such node, that is it; where a GPU's node is
     not known and there are several, the rank is not bound.
@@ -145,7 +148,9 @@ _value:
             numa_nodes: []
             possible: [strict, preferred, interleave, none]
         environment:
-          description: Variables that put the ranks on their GPUs, empty where SGLang's own order does it.
+          description:
+            - Variables that put the ranks on their GPUs, empty where SGLang's own order does it. GPUs go by index, and
+              by UUID on a machine where a GPU cannot be used.
           type: dict
           sample: {CUDA_DEVICE_ORDER: PCI_BUS_ID, CUDA_VISIBLE_DEVICES: "0,1,2,3"}
         problems:
@@ -161,7 +166,9 @@ _value:
     nodes:
       description:
         - For each NUMA node that ranks can live on, how many do, what their pools need and what is there for them with
-          the reserve taken off, and the largest pool that each of them could have.
+          the reserve taken off, which is no more than the host and its control groups leave to services in all.
+        - The largest pool is what each rank with a pool could have there, or each rank where no instance has pools,
+          others having as much; null where there is no such rank.
       type: list
       elements: dict
       sample:

@@ -216,10 +216,15 @@ driver:
       type: list
       elements: str
       sample: ["10de:2bb5", "10de:2bb5"]
+    gpus_by_driver:
+      description: Number of GPUs by the kernel driver that holds them; those that none holds are not counted.
+      type: dict
+      sample: {nvidia: 2}
     required_flavour:
       description: >-
         Flavour of the kernel modules that these GPUs work with. V(open), V(proprietary), V(either), V(none) when they
-        have none in common, null without GPUs.
+        have none in common, null without GPUs. GPUs that another driver holds (C(vfio-pci), or C(nouveau) beside
+        C(nvidia)) and display cards that are too old for every current driver do not count beside others.
       type: str
       sample: open
     loaded:
@@ -377,6 +382,12 @@ secure_boot:
       description: Whether Secure Boot is on; null without EFI.
       type: bool
       sample: true
+    shim_validation:
+      description: >-
+        Whether shim checks signatures. Where it was told not to (C(mokutil --disable-validation)), the kernel takes
+        Secure Boot for off. Null where Secure Boot is off or not known.
+      type: bool
+      sample: true
     setup_mode:
       description: Whether the firmware takes new keys from anybody; null without EFI.
       type: bool
@@ -499,7 +510,9 @@ unattended_upgrades:
       type: bool
       sample: true
     enabled:
-      description: Whether it installs upgrades regularly.
+      description: >-
+        Whether it installs upgrades regularly: its settings say so and its timer is enabled, which the links of
+        C(systemctl enable) tell. A timer that was only stopped counts, as it starts again at the next boot.
       type: bool
       sample: true
     covers_driver:

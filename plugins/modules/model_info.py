@@ -85,13 +85,14 @@ model:
       description:
         - What the size of the caches depends on. Null for architectures whose cache is not planned, which
           RV(model.problems) then tells.
-        - C(family) is V(mha), V(gqa), V(mqa), V(mla), V(dsa) (latents with an index), V(swa) (window layers), V(linear) or
-          V(linear_mla) (state layers) or V(sparse) (heads with an index). C(num_layers) counts all layers.
-        - C(full_layers) are the numbers of those that keep every token, null where all do; C(window) tells of the layers
-          that keep only a window (C(layers), C(num_kv_heads), C(head_dim), C(v_head_dim), C(tokens)); C(index) of the keys
-          by which sparse attention chooses (C(layers), C(head_dim), C(value_layers)); C(state) of the layers that keep a
-          state for each request (C(layers), C(intermediate_size), C(num_groups), C(num_heads), C(head_dim),
-          C(state_size), C(conv_kernel), C(dtype)).
+        - C(family) is V(mha), V(gqa), V(mqa), V(mla), V(dsa) (latents with an index), V(swa) (window layers), V(linear)
+          or V(linear_mla) (state layers) or V(sparse) (heads with an index). C(num_layers) counts all layers.
+        - C(full_layers) are the numbers of those that keep every token, null where all do.
+        - C(window) tells of the layers that keep only a window (C(layers), C(num_kv_heads), C(head_dim), C(v_head_dim),
+          C(tokens)).
+        - C(index) tells of the keys by which sparse attention chooses (C(layers), C(head_dim), C(value_layers)).
+        - C(state) tells of the layers that keep a state for each request (C(layers), C(intermediate_size),
+          C(num_groups), C(num_heads), C(head_dim), C(state_size), C(conv_kernel), C(dtype)).
       type: dict
       sample:
         family: gqa

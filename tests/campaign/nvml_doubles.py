@@ -103,7 +103,8 @@ def _gpus(draw: Draw, index: int, address: str | None, addresses: list[str]) -> 
         ),
         processes=tuple(draw(st.lists(PROCESSES, max_size=2))),
     )
-    ends = LinkEnds(tuple(draw(st.lists(st.sampled_from([*addresses, STRANGER]), max_size=6))), draw(COUNTS))
+    known_ends = LinkEnds(tuple(draw(st.lists(st.sampled_from([*addresses, STRANGER]), max_size=6))), draw(COUNTS))
+    ends = draw(st.sampled_from((known_ends, None)))
     places = tuple(draw(st.lists(st.sampled_from((0, 1, 2, 4095)), max_size=2, unique=True)))
     return NvmlGpu(gpu, ends, draw(st.sampled_from((None, 1, 4, 6))), places)
 

@@ -26,7 +26,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions im
 Draw = Callable[..., Any]
 Examples = Callable[[Callable[[Any], None], st.SearchStrategy[Any]], None]
 
+COMMANDS = ("python3", "sglang::scheduler", "python3 -m sglang.launch_server", None)
+RESERVE = 10 * 10**9
 LEVELS = ("NV18", "NV2", "PIX", "PXB", "PHB", "NODE", "SYS", None)
+LIMITS = ("memory_available_bytes", "cgroup_limit_bytes", "cgroup_available_bytes")
 RELEASES = [None, *(str(version) for version in EXAMINED)]
 
 
@@ -46,16 +49,18 @@ def topologies(draw: Draw, most_gpus: int = 10) -> dict[str, Any]:
         }
         for node in ids
     ]
+    memory = st.none() | st.integers(0, 10**12)
     count = draw(st.integers(0, most_gpus))
     levels = draw(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=4))
     gpus = [
         {
             "index": index,
             "uuid": f"GPU-{index}",
-            "name": draw(st.sampled_from(("H100", "H100", "L40S"))),
+            "name": draw(st.sampled_from(("H100", "H100", "H100", "L40S", None))),
+            "memory_total_bytes": draw(st.sampled_from((80 * 2**30, 80 * 2**30, None))),
             "numa_node": draw(st.sampled_from((None, *ids))),
             "usable": draw(st.sampled_from((True, True, True, True, False))),
-            "processes": [{"pid": 7, "name": draw(st.sampled_from(("python3", "sglang::scheduler", None)))}]
+            "processes": [{"pid": 7, "name": draw(st.sampled_from(COMMANDS))}]
             if draw(st.booleans()) and draw(st.booleans())
             else [],
         }
@@ -66,7 +71,7 @@ def topologies(draw: Draw, most_gpus: int = 10) -> dict[str, Any]:
         [{"level": "SELF" if one == two else pairs[min(one, two), max(one, two)]} for two in range(count)]
         for one in range(count)
     ]
-    return {"gpus": gpus, "gpu_links": links, "numa_nodes": nodes, "host": {}}
+    return {"gpus": gpus, "gpu_links": links, "numa_nodes": nodes, "host": {limit: draw(memory) for limit in LIMITS}}
 
 
 @st.composite
@@ -95,7 +100,7 @@ def attempt(request: tuple[dict[str, Any], list[dict[str, Any]], str | None]) ->
     topology, instances, release = request
     try:
         facts = None if release is None else version_facts(release)
-        return place(machine_facts(topology), instances_of(instances), facts)
+        return place(machine_facts(topology), instances_of(instances), facts, reserve_bytes=RESERVE)
     except Refusal as refusal:
         return refusal
 
@@ -135,6 +140,46 @@ def test_a_placement_gives_each_gpu_once_and_names_nodes_that_can_take_ranks(exa
 
     examples(check, requests())
     assert placed, "nothing was placed"
+
+
+def test_no_node_gives_more_than_there_is(examples: Examples) -> None:
+    def check(request: tuple[dict[str, Any], list[dict[str, Any]], str | None]) -> None:
+        result = attempt(request)
+        if isinstance(result, Refusal):
+            return
+        known = [request[0]["host"][limit] for limit in LIMITS if request[0]["host"][limit] is not None]
+        whole = max(0, min(known) - RESERVE) if known else None
+        given = 0
+        for load in result.nodes:
+            assert (load.fits is None) == (load.there_bytes is None)
+            if load.there_bytes is None:
+                assert load.largest_pool_bytes_per_rank is None
+                continue
+            assert load.there_bytes >= 0
+            assert whole is None or load.there_bytes <= whole
+            assert (load.largest_pool_bytes_per_rank is None) == (load.pool_ranks == 0)
+            here = (load.largest_pool_bytes_per_rank or 0) * load.pool_ranks
+            assert 0 <= here <= load.there_bytes
+            given += here
+        assert whole is None or given <= whole
+
+    examples(check, requests())
+
+
+def test_gpus_of_unknown_board_are_taken_last(examples: Examples) -> None:
+    def check(request: tuple[dict[str, Any], list[dict[str, Any]], str | None]) -> None:
+        result = attempt(request)
+        if isinstance(result, Refusal):
+            return
+        unknown = machine_facts(request[0]).unidentified
+        chosen = [one for one, asked in zip(result.instances, request[1]) if not asked.get("gpus")]
+        if any(gpu.index in unknown for one in chosen for gpu in one.gpus):
+            assert set(result.free_gpus) <= unknown
+        for one in result.instances:
+            warned = "gpus_unidentified" in {entry.code for entry in one.problems}
+            assert warned == any(gpu.index in unknown for gpu in one.gpus)
+
+    examples(check, requests())
 
 
 def test_the_order_of_gpus_and_nodes_in_the_list_does_not_matter(examples: Examples) -> None:

@@ -82,7 +82,7 @@ class MachineFacts:
     @property
     def unidentified(self) -> frozenset[int]:
         """Indexes of GPUs of which the name or the memory is not known, while that of others is."""
-        found = set()
+        found: set[int] = set()
         for known in ([gpu.name for gpu in self.gpus], [gpu.memory_total_bytes for gpu in self.gpus]):
             if any(value is not None for value in known):
                 found.update(gpu.index for gpu, value in zip(self.gpus, known) if value is None)

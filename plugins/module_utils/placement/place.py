@@ -11,6 +11,7 @@ binding in binding.py and the pools in pools.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -28,20 +29,32 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.pools im
     NodeLoad,
     loads_as_dicts,
     node_loads,
+    node_there_bytes,
     pool_problems,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.problem_codes import problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.search import Wish, choose, worst_link
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.search import (
+    Room,
+    Wish,
+    choose,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import (
     Seat,
     gpu_names,
+    home_of,
     seats_of,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.ways import worst_link
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
 # SGLang's own processes are instances of this node, which are seated here anew; everybody else's are to be left alone.
-OWN_PROCESSES = "sglang"
+# A program, a module or a console script that bears the name, as in sglang::scheduler_TP0 or sglang.launch_server.
+_OWN = re.compile(r"(?:^|/)sglang(?![A-Za-z0-9])[^/]*$")
+_OWN_SCRIPT = re.compile(r"(?:^|/)sglang/.*\.py$")
+# What runs another program, and arguments of such that are no program.
+_RUNNERS = re.compile(r"(?:^|/)(?:python[\d.]*|pypy[\d.]*|env|nice|numactl|taskset|torchrun)$")
+_NUMBERS = re.compile(r"[\d,+-]+")
 
 
 @dataclass(frozen=True)
@@ -76,7 +89,7 @@ def place(
     reserve_bytes: int = 0,
 ) -> Placement:
     """Seat all instances, or raise Refusal. C(facts) of the release that will run, None where it is not known."""
-    chosen = _choose(machine, instances, avoid_in_use)
+    chosen = _choose(machine, instances, avoid_in_use, node_there_bytes(machine, reserve_bytes))
     alone = len(instances) == 1
     placed = [_placed(machine, instance, chosen[place], facts, alone) for place, instance in enumerate(instances)]
     taken = {gpu.index for one in placed for gpu in one.gpus}
@@ -90,7 +103,7 @@ def place(
 
 
 def _choose(
-    machine: MachineFacts, instances: Sequence[Instance], avoid_in_use: bool
+    machine: MachineFacts, instances: Sequence[Instance], avoid_in_use: bool, there: Mapping[int, int | None]
 ) -> dict[int, tuple[GpuFacts, ...]]:
     """GPUs of each instance in rank order, by the instance's place in the list."""
     chosen: dict[int, tuple[GpuFacts, ...]] = {}
@@ -107,13 +120,49 @@ def _choose(
     refuse_too_few(machine, sum(instance.ranks for instance in wanted), free, wanted)
     if wanted:
         in_use = frozenset(gpu.index for gpu in free if avoid_in_use and foreign_users(gpu))
-        found = choose(machine, free, [Wish(str(place), instances[place].ranks) for place in open_places], in_use)
+        wishes = [_wish(place, instances[place]) for place in open_places]
+        room = Room(there, _settled_pools(machine, instances, chosen))
+        found = choose(machine, free, wishes, in_use, room)
         chosen.update({place: found[str(place)] for place in open_places})
     return chosen
 
 
+def _wish(place: int, instance: Instance) -> Wish:
+    # Where the nodes are stated, the pools lie there whatever the GPUs.
+    return Wish(str(place), instance.ranks, 0 if instance.numa_nodes else instance.pool_bytes_per_rank or 0)
+
+
+def _settled_pools(
+    machine: MachineFacts, instances: Sequence[Instance], chosen: Mapping[int, Sequence[GpuFacts]]
+) -> dict[int, int]:
+    """Bytes of pools on each node that lie there whichever GPUs are chosen for the others."""
+    found: dict[int, int] = {}
+    for place, instance in enumerate(instances):
+        nodes = instance.numa_nodes or [home_of(machine, gpu.numa_node) for gpu in chosen.get(place, ())]
+        for node in nodes:
+            if node is not None:
+                found[node] = found.get(node, 0) + (instance.pool_bytes_per_rank or 0)
+    return found
+
+
 def foreign_users(gpu: GpuFacts) -> tuple[str, ...]:
-    return tuple(name for name in gpu.users if not name.startswith(OWN_PROCESSES))
+    return tuple(name for name in gpu.users if not runs_sglang(name))
+
+
+def runs_sglang(command: str) -> bool:
+    """Whether a command runs SGLang, be it by its name, by C(python -m) or by the path of a script."""
+    before = ""
+    for word in command.split():
+        module = before == "-m"
+        if word.startswith("-m") and _OWN.search(word[2:]):
+            return True
+        if _OWN.search(word) or (_OWN_SCRIPT.search(word) and not module):
+            return before not in ("-X", "-W")
+        value = before in ("-X", "-W") or word.startswith("-") or "=" in word or _NUMBERS.fullmatch(word)
+        if not value and (module or not _RUNNERS.search(word)):
+            return False
+        before = word
+    return False
 
 
 def _placed(
@@ -133,12 +182,16 @@ def _placed(
         numa_nodes=tuple(sorted({seat.numa_node for seat in seats if seat.numa_node is not None})),
         binding=binding,
         environment=visible_devices(machine, gpus, alone),
-        problems=(*_gpu_problems(instance, gpus), *seat_problems, *binding_problems),
+        problems=(*_gpu_problems(machine, instance, gpus), *seat_problems, *binding_problems),
     )
 
 
-def _gpu_problems(instance: Instance, gpus: Sequence[GpuFacts]) -> list[Problem]:
+def _gpu_problems(machine: MachineFacts, instance: Instance, gpus: Sequence[GpuFacts]) -> list[Problem]:
     found = []
+    unidentified = [gpu.index for gpu in gpus if gpu.index in machine.unidentified]
+    if unidentified:
+        message = f"{instance.label}the name or the memory of {gpu_names(unidentified)} is not known."
+        found.append(problem("gpus_unidentified", message))
     kinds: dict[tuple[str | None, int | None], list[int]] = {}
     for gpu in gpus:
         kinds.setdefault((gpu.name, gpu.memory_total_bytes), []).append(gpu.index)
@@ -148,15 +201,29 @@ def _gpu_problems(instance: Instance, gpus: Sequence[GpuFacts]) -> list[Problem]
     used = [f"GPU {gpu.index} ({', '.join(sorted(set(foreign_users(gpu))))})" for gpu in gpus if foreign_users(gpu)]
     if used:
         found.append(problem("gpus_in_use", f"{instance.label}others use {', '.join(used)}."))
+    troubled = [gpu.index for gpu in machine.gpus if gpu.trouble is not None]
+    if len(gpus) > 1 and _by_uuid(machine, gpus):
+        message = f"{instance.label}{gpu_names(troubled)} cannot be used, so CUDA is told the GPUs by UUID."
+        found.append(problem("gpus_named_by_uuid", message))
     return found
+
+
+def _by_uuid(machine: MachineFacts, gpus: Sequence[GpuFacts]) -> bool:
+    """Whether indexes are in doubt, as CUDA does not count GPUs that are lost or divided, and UUIDs can be had."""
+    return any(gpu.trouble is not None for gpu in machine.gpus) and all(
+        gpu.uuid is not None and gpu.uuid.startswith("GPU-") for gpu in gpus
+    )
 
 
 def visible_devices(machine: MachineFacts, gpus: Sequence[GpuFacts], alone: bool = True) -> dict[str, str]:
     """Environment that puts rank 0 on the first of C(gpus) and so on; empty where SGLang's own order does it.
 
     Beside other instances each is kept to its own GPUs, and so is one on a machine with boards of several kinds, as
-    CUDA puts the fastest first.
+    CUDA puts the fastest first. Beside GPUs that cannot be used they are named by UUID.
     """
+    if _by_uuid(machine, gpus):
+        names = ",".join(str(gpu.uuid) for gpu in gpus)
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names}
     chosen = [gpu.index for gpu in gpus]
     alike = len({(gpu.name, gpu.memory_total_bytes) for gpu in machine.gpus}) <= 1
     if alone and alike and chosen == list(range(len(chosen))):

@@ -30,18 +30,17 @@ Seated = Sequence[tuple[Instance, Sequence[Seat], Binding]]
 class NodeLoad:
     """What the pools on one NUMA node need and what is there for them, the reserve taken off.
 
-    C(largest_pool_bytes_per_rank) is what each of the node's ranks could have if all had the same; None where the
-    memory is not known or no rank is there.
+    C(pool_ranks) are the ranks with a pool, or all of them where no instance has pools.
+    C(largest_pool_bytes_per_rank) is what each of those could have beside all others; None where the memory is not
+    known or there are none of them.
     """
 
     node: int
     ranks: int
     needed_bytes: int
     there_bytes: int | None
-
-    @property
-    def largest_pool_bytes_per_rank(self) -> int | None:
-        return None if self.there_bytes is None or not self.ranks else max(0, self.there_bytes) // self.ranks
+    pool_ranks: int = 0
+    largest_pool_bytes_per_rank: int | None = None
 
     @property
     def fits(self) -> bool | None:
@@ -50,32 +49,71 @@ class NodeLoad:
 
 def node_loads(machine: MachineFacts, seated: Seated, reserve_bytes: int) -> tuple[NodeLoad, ...]:
     """One for each node that ranks can live on. The host's reserve is divided evenly among them."""
-    homes = machine.homes
-    loads = []
-    for node in homes:
-        pools = [
-            instance.pool_bytes_per_rank or 0
-            for instance, seats, _binding in seated
-            for seat in seats
-            if seat.numa_node == node.id
-        ]
-        there = node.memory_available_bytes
-        loads.append(
-            NodeLoad(node.id, len(pools), sum(pools), None if there is None else there - reserve_bytes // len(homes))
+    there = node_there_bytes(machine, reserve_bytes)
+    pools: dict[int | None, list[int]] = {}
+    for instance, seats, _binding in seated:
+        for seat in seats:
+            pools.setdefault(seat.numa_node, []).append(instance.pool_bytes_per_rank or 0)
+    some = any(size for sizes in pools.values() for size in sizes)
+    counted = {node: sum(1 for size in sizes if size or not some) for node, sizes in pools.items()}
+    largest = _largest(there, counted, host_there_bytes(machine, reserve_bytes))
+    return tuple(
+        NodeLoad(
+            node,
+            len(pools.get(node, ())),
+            sum(pools.get(node, ())),
+            size,
+            counted.get(node, 0),
+            None if size is None else largest.get(node),
         )
-    return tuple(loads)
+        for node, size in there.items()
+    )
 
 
-def host_there_bytes(machine: MachineFacts, loads: Sequence[NodeLoad], reserve_bytes: int) -> int | None:
+def _largest(
+    there: Mapping[int, int | None], ranks: Mapping[int | None, int], whole: int | None
+) -> dict[int | None, int | None]:
+    """What each rank on a node can have. Where the whole does not give all nodes what they hold, ranks share alike."""
+    room: dict[int | None, int] = {}
+    for node, count in ranks.items():
+        size = whole if node is None else there.get(node, whole)
+        if count and size is not None:
+            room[node] = size // count
+    found: dict[int | None, int | None] = {}
+    left = whole
+    ranks_left = sum(ranks.values())
+    for node in sorted(room, key=lambda node: room[node]):
+        share = room[node]
+        if left is not None:
+            share = min(share, left // ranks_left)
+            left -= share * ranks[node]
+        ranks_left -= ranks[node]
+        found[node] = share
+    return found
+
+
+def node_there_bytes(machine: MachineFacts, reserve_bytes: int) -> dict[int, int | None]:
+    """What is there for pools on each node that ranks can live on: no more than a service can have in all."""
+    homes = machine.homes
+    whole = host_there_bytes(machine, reserve_bytes)
+    found: dict[int, int | None] = {}
+    for node in homes:
+        size = node.memory_available_bytes
+        if size is not None:
+            size = max(0, size - reserve_bytes // len(homes))
+            size = size if whole is None else min(size, whole)
+        found[node.id] = size
+    return found
+
+
+def host_there_bytes(machine: MachineFacts, reserve_bytes: int) -> int | None:
     """What all pools together can have: the host's memory, a control group's limit and the nodes all bound it."""
-    bounds = []
-    for bound in (machine.memory_available_bytes, machine.cgroup_limit_bytes, machine.cgroup_available_bytes):
-        if bound is not None:
-            bounds.append(bound - reserve_bytes)
-    parts = [load.there_bytes for load in loads]
+    bounds = [machine.memory_available_bytes, machine.cgroup_limit_bytes, machine.cgroup_available_bytes]
+    parts = [node.memory_available_bytes for node in machine.homes]
     if parts and None not in parts:
         bounds.append(sum(part for part in parts if part is not None))
-    return min(bounds) if bounds else None
+    known = [bound for bound in bounds if bound is not None]
+    return max(0, min(known) - reserve_bytes) if known else None
 
 
 def pool_problems(
@@ -85,50 +123,57 @@ def pool_problems(
     if not any(instance.pool_bytes_per_rank for instance, _seats, _binding in seated):
         return ()
     loads = node_loads(machine, seated, reserve_bytes)
-    there = host_there_bytes(machine, loads, reserve_bytes)
+    there = host_there_bytes(machine, reserve_bytes)
     needed = sum((instance.pool_bytes_per_rank or 0) * len(seats) for instance, seats, _binding in seated)
-    ranks = sum(len(seats) for _instance, seats, _binding in seated)
+    ranks = sum(len(seats) for instance, seats, _binding in seated if instance.pool_bytes_per_rank)
     if there is not None and needed > there:
         return (
             problem(
                 "pools_exceed_host",
                 f"The pools of {ranks} rank{'s' if ranks > 1 else ''} need {format_gb(needed)}, and "
-                f"{format_gb(max(0, there))} are there with {format_gb(reserve_bytes)} kept in reserve; "
-                f"{format_gb(max(0, there) // ranks)} a rank fit, whatever the binding.",
+                f"{format_gb(there)} are there with {format_gb(reserve_bytes)} kept in reserve; "
+                f"{format_gb(there // ranks)} a rank fit, whatever the binding.",
             ),
         )
     found = []
+    reserve = reserve_bytes // max(1, len(loads))
     for load in loads:
         if load.fits is None and load.needed_bytes:
             message = f"NUMA node {load.node} is to hold {format_gb(load.needed_bytes)} of pools"
             found.append(problem("pool_memory_unknown", f"{message}, and its available memory is not known."))
         elif load.fits is False:
-            found.append(problem("pool_exceeds_node", _overflow(load, seated, there, ranks, facts)))
+            found.append(problem("pool_exceeds_node", _overflow(load, seated, reserve, there, ranks, facts)))
     return tuple(found)
 
 
-def _overflow(load: NodeLoad, seated: Seated, there: int | None, all_ranks: int, facts: VersionFacts | None) -> str:
-    here = max(0, load.there_bytes or 0)
+def _overflow(
+    load: NodeLoad, seated: Seated, reserve: int, there: int | None, all_ranks: int, facts: VersionFacts | None
+) -> str:
+    here = load.there_bytes or 0
+    kept = f" with {format_gb(reserve)} kept in reserve" if reserve else ""
     on_node = [
-        (instance, binding) for instance, seats, binding in seated for seat in seats if seat.numa_node == load.node
+        (instance, binding)
+        for instance, seats, binding in seated
+        for seat in seats
+        if seat.numa_node == load.node and instance.pool_bytes_per_rank
     ]
     largest_pool = max(instance.pool_bytes_per_rank or 0 for instance, _binding in on_node)
     bound = any(binding.mode == STRICT for _instance, binding in on_node)
     message = (
-        f"The pools of {load.ranks} rank{'s' if load.ranks > 1 else ''} on NUMA node {load.node} need "
-        f"{format_gb(load.needed_bytes)}, and {format_gb(here)} are there; "
+        f"The pools of {load.pool_ranks} rank{'s' if load.pool_ranks > 1 else ''} on NUMA node {load.node} need "
+        f"{format_gb(load.needed_bytes)}, and {format_gb(here)} are there{kept}; "
         + ("bound strictly, a rank will fail to get its memory" if bound else "the rest comes from other nodes")
         + f". On this node fit {format_gb(load.largest_pool_bytes_per_rank or 0)} a rank"
     )
     fewer = here // largest_pool
-    if 0 < fewer < load.ranks:
+    if 0 < fewer < load.pool_ranks:
         message += f", or {fewer} rank{'s' if fewer > 1 else ''} with {format_gb(largest_pool)} each"
     if not bound:
         return f"{message}."
     others = [mode for mode in _common(on_node) if mode != STRICT]
     if not others:
         return f"{message}. This release can only bind strictly."
-    share = f", where {format_gb(max(0, there) // all_ranks)} a rank fit" if there is not None else ""
+    share = f", where {format_gb(there // all_ranks)} a rank fit" if there is not None else ""
     return f"{message}. Larger ones need {' or '.join(how_to(mode, facts) for mode in others)}{share}."
 
 

@@ -26,13 +26,10 @@ from functools import lru_cache
 from itertools import combinations
 from math import comb
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts, Link, MachineFacts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import distance_of, home_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts, MachineFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import home_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.ways import UNKNOWN_COST, distances, link_cost
 
-# Costs of a link by NVML's level; NVLinks cost less than any of them, and the less the more there are.
-_LEVEL_COST = {"PIX": 200, "PXB": 300, "PHB": 400, "NODE": 500, "SYS": 600}
-_UNKNOWN_COST = 700
-_MOST_NVLINKS = 99
 # The number of ways to take 8 of 16; beyond it sets are grown from each GPU instead of being listed.
 _MOST_SETS = 12_870
 # No host has more; what claims to have is served in order, without a search.
@@ -44,8 +41,6 @@ _EFFORT = 60_000
 # the nodes, largest distances between nodes, distances between nodes in all, links in all)
 Cost = tuple[int, int, int, tuple[int, ...], int, int, int, int, int]
 _NO_COST: Cost = (0, 0, 0, (), 0, 0, 0, 0, 0)
-# The firmware's word for "cannot be reached"; stands in where it is silent on a pair of nodes.
-_FAR = 255
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ class _Board:
         self._kinds = [(gpu.name, gpu.memory_total_bytes) for gpu in gpus]
         self._in_use = [gpu.index in in_use for gpu in gpus]
         self._links = [[link_cost(machine, one, two) for two in gpus] for one in gpus]
-        self._apart = _distances(machine, gpus)
+        self._apart = distances(machine, gpus)
         self.twins = self._twins()
         self._room = [] if room is None else [(node, there) for node, there in sorted(room.there.items())]
         self.pools = () if room is None else tuple(room.taken.get(node, 0) for node, _there in self._room)
@@ -140,7 +135,7 @@ class _Board:
         pairs = list(combinations(free, 2))
         together = sum(self._same_node(one, two) for one, two in pairs)
         apart = sum(self._apart[one][two] for one, two in pairs)
-        return -together, apart, -sum(_UNKNOWN_COST - self._links[one][two] for one, two in pairs)
+        return -together, apart, -sum(UNKNOWN_COST - self._links[one][two] for one, two in pairs)
 
     def _same_node(self, one: int, two: int) -> bool:
         node = self.gpus[one].numa_node
@@ -159,19 +154,6 @@ class _Board:
                     alike |= 1 << one
             masks.append(alike)
         return masks
-
-
-def _distances(machine: MachineFacts, gpus: Sequence[GpuFacts]) -> list[list[int]]:
-    """Between the nodes of any two GPUs; all the same where the firmware tells none."""
-    nodes = {node.id: node for node in machine.nodes}
-    if not any(node.distances for node in machine.nodes):
-        return [[0] * len(gpus) for _gpu in gpus]
-
-    def apart(one: int | None, two: int | None) -> int:
-        told = distance_of(nodes[one], nodes[two]) if one in nodes and two in nodes else None
-        return _FAR if told is None else told
-
-    return [[apart(one.numa_node, two.numa_node) for two in gpus] for one in gpus]
 
 
 def choose(
@@ -206,9 +188,7 @@ def choose(
         ways = min(_MOST_SETS, comb(len(ordered) - bin(beginnings[0].taken).count("1"), wish.ranks))
         beginnings = _best(board, everything, beginnings, max(1, _EFFORT // len(queue) // ways))
         beginnings = [
-            longer
-            for beginning in beginnings
-            for longer in _continued(board, everything, beginning, wish, alike)
+            longer for beginning in beginnings for longer in _continued(board, everything, beginning, wish, alike)
         ]
     (chosen,) = _best(board, everything, beginnings, 1)
     return {wish.name: tuple(ordered[place] for place in positions(mask)) for wish, mask in zip(queue, chosen.sets)}
@@ -231,28 +211,6 @@ def _in_order(
 
 def positions(mask: int) -> list[int]:
     return [place for place in range(mask.bit_length()) if mask >> place & 1]
-
-
-def link_cost(machine: MachineFacts, one: GpuFacts, two: GpuFacts) -> int:
-    """What it costs to talk from one GPU to the other; where no link is known, their nodes tell a little."""
-    link = machine.links.get((one.index, two.index), Link())
-    if link.nvlinks > 0:
-        return _MOST_NVLINKS + 1 - min(link.nvlinks, _MOST_NVLINKS)
-    if link.level in _LEVEL_COST:
-        return _LEVEL_COST[link.level]
-    if one.numa_node is None or two.numa_node is None:
-        return _UNKNOWN_COST
-    return _LEVEL_COST["NODE" if one.numa_node == two.numa_node else "SYS"]
-
-
-def worst_link(machine: MachineFacts, gpus: Sequence[GpuFacts]) -> str | None:
-    """The level of the slowest link in a set; None for a single GPU and where a link is not known."""
-    pairs = list(combinations(gpus, 2))
-    if not pairs:
-        return None
-    one, two = max(pairs, key=lambda pair: link_cost(machine, *pair))
-    links = [machine.links.get((first.index, second.index), Link()).level for first, second in pairs]
-    return None if None in links else machine.links[one.index, two.index].level
 
 
 def added(one: Cost, two: Cost) -> Cost:
@@ -284,9 +242,7 @@ def _best(board: _Board, everything: int, beginnings: Sequence[_Beginning], keep
     return [*sure, *equal][:keep]
 
 
-def _continued(
-    board: _Board, everything: int, beginning: _Beginning, wish: Wish, alike: bool
-) -> Iterator[_Beginning]:
+def _continued(board: _Board, everything: int, beginning: _Beginning, wish: Wish, alike: bool) -> Iterator[_Beginning]:
     """Every way to give the next instance its GPUs.
 
     An instance that is C(alike) to the one before it begins behind the first GPU of that: each division is looked at

@@ -67,7 +67,6 @@ def home_of(machine: MachineFacts, numa_node: int | None) -> int | None:
         return numa_node
     own = next(node for node in machine.nodes if node.id == numa_node)
 
-
     def away(node: NodeFacts) -> tuple[bool, int, int]:
         told = distance_of(own, node)
         return told is None, told or 0, node.id

@@ -104,7 +104,7 @@ def default_of_systemd_boot(entries: Sequence[BlsEntry], pattern: str | None) ->
 
 
 def expanded(options: str | None, variables: Mapping[str, str]) -> str | None:
-    """Arguments hold variables of grubenv and grub.cfg (C($kernelopts), C($tuned_params)); unknown ones are left out."""
+    """Arguments hold variables of GRUB's (C($kernelopts), C($tuned_params)); those that are not known are left out."""
     if options is None:
         return None
     text = re.sub(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda match: variables.get(match.group(1), ""), options)

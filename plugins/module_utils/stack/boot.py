@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.bls import (
     BlsEntry,
@@ -29,7 +29,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.kernels impo
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.versions import version_key
 
 _GRUB_FOLDERS = ("boot/grub", "boot/grub2")
-# On EFI hosts RHEL 8 and its kin keep the menu on the EFI system partition; most others have a stub there that leads on.
+# On EFI hosts RHEL 8 and its kin keep the menu on the EFI system partition; others have a stub there that leads on.
 _EFI_FOLDER = "boot/efi/EFI"
 _EFI_FOLDERS_LIMIT = 32
 _ENVIRONMENTS = ("boot/grub2/grubenv", "boot/grub/grubenv")
@@ -108,12 +108,12 @@ def _loader_variable(tree: Tree, name: str) -> str | None:
     return data[4:].decode("utf-16-le", "replace").rstrip("\0") or None if data else None
 
 
-def _menu_folders(tree: Tree) -> list[str]:
-    """Where grub.cfg may lie, the usual places first."""
+def _menu_folders(tree: Tree) -> Iterator[str]:
+    """Where grub.cfg may lie, the usual places first; of the EFI partition's folders the one that is linked to."""
+    yield from _GRUB_FOLDERS
     linked = [(tree.resolved(link) or "").rpartition("/")[0] for link in _LINKS_TO_EFI]
-    vendors = [f"{_EFI_FOLDER}/{name}" for name in tree.names(_EFI_FOLDER)[:_EFI_FOLDERS_LIMIT]]
-    ours = [folder for folder in linked if folder.startswith(f"{_EFI_FOLDER}/")]
-    return list(dict.fromkeys([*_GRUB_FOLDERS, *ours, *vendors]))
+    yield from (folder for folder in linked if folder.startswith(f"{_EFI_FOLDER}/"))
+    yield from (f"{_EFI_FOLDER}/{name}" for name in tree.names(_EFI_FOLDER)[:_EFI_FOLDERS_LIMIT])
 
 
 def _read_menu(tree: Tree) -> Menu | None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import (
@@ -21,13 +22,19 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import
     UserSpace,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree, shown
-from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.flavours import common_flavour
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.flavours import (
+    Board,
+    common_flavour,
+    served,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.memory import small_number
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.modprobe import read_nouveau
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.units import is_enabled
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.versions import driver_release, version_key
 
 _VENDOR = "0x10de"
-_GPU_CLASSES = ("0x0300", "0x0302")
+_DISPLAY_CLASS = "0x0300"
+_GPU_CLASSES = (_DISPLAY_CLASS, "0x0302")
 _SWITCH_CLASS = "0x0680"
 # Boards whose NVSwitches hide behind a network adapter, so that the PCI bus does not show them: B200, B300.
 _HIDDEN_SWITCHES = ("10de:2901", "10de:3182")
@@ -104,18 +111,20 @@ def read_user_space(tree: Tree, architecture: str | None) -> UserSpace:
     return UserSpace(version, shown(path), cuda_version, shown(cuda_path), tuple(sorted(others, key=version_key)))
 
 
-def read_pci_ids(tree: Tree) -> tuple[tuple[str, ...], int]:
-    """The ids of NVIDIA's GPUs in the order of the bus, and the number of NVSwitches."""
-    gpus, switches = [], 0
+def read_boards(tree: Tree) -> tuple[tuple[Board, ...], int]:
+    """NVIDIA's GPUs in the order of the bus, and the number of NVSwitches."""
+    boards, switches = [], 0
     for name in tree.names("sys/bus/pci/devices")[:_PCI_LIMIT]:
         here = f"sys/bus/pci/devices/{name}"
         if tree.text(f"{here}/vendor") != _VENDOR or tree.link(f"{here}/physfn") is not None:
             continue
         kind = (tree.text(f"{here}/class") or "")[:6]
         if kind in _GPU_CLASSES:
-            gpus.append(f"{_VENDOR[2:]}:{(tree.line(f'{here}/device') or '')[2:6]}")
+            pci_id = f"{_VENDOR[2:]}:{(tree.line(f'{here}/device') or '')[2:6]}"
+            holder = (tree.link(f"{here}/driver") or "").rpartition("/")[2] or None
+            boards.append(Board(pci_id, kind == _DISPLAY_CLASS, holder))
         switches += kind == _SWITCH_CLASS
-    return tuple(gpus), switches
+    return tuple(boards), switches
 
 
 def fabric_needed(gpus: Sequence[str], switches: int) -> bool | None:
@@ -137,20 +146,6 @@ def _running(tree: Tree, processes: frozenset[str] | None, process: str, unit: s
         if tree.text(f"{base}/system.slice/{unit}/cgroup.procs"):
             return True
     return None if processes is None else process in processes
-
-
-def _enabled(tree: Tree, unit: str) -> bool | None:
-    """Whether systemd starts a unit at boot; None where there is no such unit."""
-    folders = ("etc/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
-    if not any(tree.link(f"{folder}/{unit}") or tree.is_file(f"{folder}/{unit}") for folder in folders):
-        return None
-    if tree.link(f"etc/systemd/system/{unit}") == "/dev/null":
-        return False
-    return any(
-        tree.link(f"etc/systemd/system/{name}/{unit}") is not None
-        for name in tree.names("etc/systemd/system")
-        if name.endswith((".wants", ".requires"))
-    )
 
 
 def _package_version(packages: Sequence[Package], pattern: str) -> str | None:
@@ -200,26 +195,28 @@ def read_driver(
     next_boot: NextBoot,
     packages: Sequence[Package],
 ) -> Driver:
-    gpus, switches = read_pci_ids(tree)
+    boards, switches = read_boards(tree)
+    gpus = tuple(board.pci_id for board in boards)
     processes = _processes(tree)
     loaded = read_loaded(tree)
     user_space = read_user_space(tree, architecture)
     fabric = FabricManager(
         installed_version=_package_version(packages, r"(cuda-drivers-)?(nvidia-)?fabric-?manager"),
         running=_running(tree, processes, _FABRIC_MANAGER, "nvidia-fabricmanager.service"),
-        enabled=_enabled(tree, "nvidia-fabricmanager.service"),
+        enabled=is_enabled(tree, "nvidia-fabricmanager.service"),
         needed=fabric_needed(gpus, switches),
     )
     return Driver(
         gpus=gpus,
-        required_flavour=common_flavour(gpus),
+        gpus_by_driver=dict(Counter(board.driver for board in boards if board.driver is not None)),
+        required_flavour=common_flavour(board.pci_id for board in served(boards)),
         loaded=loaded,
         user_space=user_space,
         fabric_manager=fabric,
         persistenced=Persistenced(
             installed_version=_package_version(packages, r"nvidia-persistenced$|nvidia-compute-utils"),
             running=_running(tree, processes, _PERSISTENCED, "nvidia-persistenced.service"),
-            enabled=_enabled(tree, "nvidia-persistenced.service"),
+            enabled=is_enabled(tree, "nvidia-persistenced.service"),
         ),
         nouveau=read_nouveau(tree, next((kernel for kernel in kernels if kernel.boots_next), None), next_boot),
         releases=compare(loaded, user_space, fabric, kernels, packages),

@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import
     NvidiaModule,
     SecureBoot,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.flavours import required_flavour
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.problem_codes import problem
 
 
@@ -84,8 +85,9 @@ def fabric_problems(driver: Driver, kernels: Sequence[Kernel], packages_known: b
 def flavour_problems(driver: Driver, kernels: Sequence[Kernel]) -> list[Problem]:
     """The flavour that is loaded or will be, against what the GPUs can work with."""
     needed = driver.required_flavour
+    demanding = ", ".join(sorted({gpu for gpu in driver.gpus if required_flavour(gpu) not in (None, "either")}))
     if needed == "none":
-        return [problem("flavour_conflict", f"GPUs: {', '.join(sorted(set(driver.gpus)))}.")]
+        return [problem("flavour_conflict", f"GPUs: {demanding}.")]
     if needed not in ("open", "proprietary"):
         return []
     following = next((kernel.nvidia_module for kernel in kernels if kernel.boots_next), None)
@@ -93,16 +95,22 @@ def flavour_problems(driver: Driver, kernels: Sequence[Kernel]) -> list[Problem]
     if following is not None:
         seen[f"{following.path}"] = following.flavour
     return [
-        problem("flavour_unsuitable", f"{whose} is {flavour}; {', '.join(sorted(set(driver.gpus)))} needs {needed}.")
+        problem("flavour_unsuitable", f"{whose} is {flavour}; {_needing(driver, needed)} needs {needed}.")
         for whose, flavour in seen.items()
         if flavour is not None and flavour != needed
     ]
+
+
+def _needing(driver: Driver, flavour: str) -> str:
+    return ", ".join(sorted({gpu for gpu in driver.gpus if required_flavour(gpu) == flavour}))
 
 
 def nouveau_problems(driver: Driver, kernels: Sequence[Kernel]) -> list[Problem]:
     nouveau = driver.nouveau
     if not driver.gpus:
         return []
+    if nouveau.loaded and driver.gpus_by_driver.get("nvidia"):
+        return []  # nouveau has what NVIDIA's driver was not to have, a display card
     if nouveau.loaded:
         return [problem("nouveau_loaded", "The kernel has nouveau loaded.")]
     found = []
@@ -117,7 +125,7 @@ def nouveau_problems(driver: Driver, kernels: Sequence[Kernel]) -> list[Problem]
 
 def signature_problems(secure: SecureBoot, kernels: Sequence[Kernel]) -> list[Problem]:
     """Modules that the kernel will not take, where it takes signed ones only."""
-    if not (secure.enabled or secure.module_sig_enforce or secure.lockdown in ("integrity", "confidentiality")):
+    if not _refuses_unsigned(secure):
         return []
     found = []
     for kernel in _concerned(kernels):
@@ -129,6 +137,18 @@ def signature_problems(secure: SecureBoot, kernels: Sequence[Kernel]) -> list[Pr
         elif module.signer_trusted is False:
             found.append(problem("secure_boot_signer_unknown", _signer_message(module)))
     return found
+
+
+def _refuses_unsigned(secure: SecureBoot) -> bool:
+    """By what the kernel says of itself: its parameter and its lockdown, either of which is enough to refuse.
+
+    Where one of the two is not known, Secure Boot is taken to bring it on, unless shim's validation is off.
+    """
+    if secure.module_sig_enforce or secure.lockdown in ("integrity", "confidentiality"):
+        return True
+    if secure.module_sig_enforce is False and secure.lockdown == "none":
+        return False
+    return bool(secure.enabled) and secure.shim_validation is not False
 
 
 def _signer_message(module: NvidiaModule) -> str:

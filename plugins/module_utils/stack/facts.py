@@ -9,7 +9,7 @@ Unknown is None. Paths are those of the machine itself, also where it is read be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.plain import plain
@@ -139,9 +139,13 @@ class Releases:
 
 @dataclass(frozen=True)
 class Driver:
-    """C(required_flavour) is open, proprietary, either, or none (GPUs that have no flavour in common)."""
+    """C(required_flavour) is open, proprietary, either, or none (GPUs that have no flavour in common).
+
+    C(gpus_by_driver) counts GPUs by the kernel driver that holds them.
+    """
 
     gpus: tuple[str, ...] = ()
+    gpus_by_driver: dict[str, int] = field(default_factory=dict)
     required_flavour: str | None = None
     loaded: LoadedModule = LoadedModule()
     user_space: UserSpace = UserSpace()
@@ -156,8 +160,11 @@ class Driver:
 
 @dataclass(frozen=True)
 class SecureBoot:
+    """C(shim_validation): whether shim has its validation on (mokutil); off, the kernel takes Secure Boot for off."""
+
     efi: bool = False
     enabled: bool | None = None
+    shim_validation: bool | None = None
     setup_mode: bool | None = None
     lockdown: str | None = None
     module_sig_enforce: bool | None = None

@@ -12,20 +12,60 @@ boards in NVIDIA/open-gpu-kernel-modules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+# The first id of GM108: Kepler and what came before it are served by no driver that is still maintained.
+_FIRST_MAXWELL = 0x1340
 # The first id of TU102; all before are Volta's and older chips'.
 _FIRST_TURING = 0x1E00
 # The first id of GB100 and all later chips.
 _FIRST_BLACKWELL = 0x2900
 _GRACE_HOPPER = (0x2342, 0x2345, 0x2348)
+_NVIDIA = "nvidia"
+# Free drivers that take boards at boot, before NVIDIA's is installed.
+_IN_THE_WAY = ("nouveau", "nova_core", "NovaCore")
+
+
+@dataclass(frozen=True)
+class Board:
+    """A GPU on the PCI bus. C(display): it can drive screens; C(driver): the kernel driver that holds it, if any."""
+
+    pci_id: str
+    display: bool = False
+    driver: str | None = None
+
+
+def served(boards: Sequence[Board]) -> list[Board]:
+    """The boards that NVIDIA's driver is to serve, which are those that its flavour has to suit.
+
+    One that another driver holds is not: it is given to a virtual machine, or it is a display card with nouveau. Where
+    nouveau holds boards and NVIDIA's driver none, nouveau is in the way and nobody's choice. A display card that is too
+    old for every current driver is nobody's reason for a flavour, as long as there are others.
+    """
+    chosen = [board for board in boards if board.driver in (None, _NVIDIA)]
+    if not any(board.driver == _NVIDIA for board in boards):
+        chosen = [board for board in boards if board.driver in (None, *_IN_THE_WAY)]
+    current = [board for board in chosen if not (board.display and _is_outdated(board.pci_id))]
+    return current or chosen
+
+
+def _is_outdated(pci_id: str) -> bool:
+    number = _number(pci_id)
+    return number is not None and number < _FIRST_MAXWELL
+
+
+def _number(pci_id: str) -> int | None:
+    try:
+        return int(pci_id.partition(":")[2], 16)
+    except ValueError:
+        return None
 
 
 def required_flavour(pci_id: str) -> str | None:
     """open, proprietary or either for C(10de:2330); None for what is no id."""
-    try:
-        number = int(pci_id.partition(":")[2], 16)
-    except ValueError:
+    number = _number(pci_id)
+    if number is None:
         return None
     if number < _FIRST_TURING:
         return "proprietary"
@@ -33,7 +73,7 @@ def required_flavour(pci_id: str) -> str | None:
 
 
 def common_flavour(pci_ids: Iterable[str]) -> str | None:
-    """The flavour that all GPUs of a host can run with: as for one, or none where they have none in common."""
+    """The flavour that all of these GPUs can run with: as for one, or none where they have none in common."""
     needs = {need for need in map(required_flavour, pci_ids) if need is not None}
     if not needs:
         return None

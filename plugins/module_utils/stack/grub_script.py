@@ -21,11 +21,13 @@ _PIECE = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DO
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+)|[?*@#])")
 # What distributions keep in grubenv: not set there means empty. All other names may be GRUB's own.
 _KEPT_IN_GRUBENV = frozenset(
-    "boot_counter boot_indeterminate boot_once boot_success initrdfail kernelopts menu_auto_hide menu_show_once "
-    "next_entry prev_entry prev_saved_entry recordfail saved_entry tuned_params".split()
+    ("boot_counter", "boot_indeterminate", "boot_once", "boot_success", "initrdfail", "kernelopts", "menu_auto_hide")
+    + ("menu_show_once", "next_entry", "prev_entry", "prev_saved_entry", "recordfail", "saved_entry", "tuned_params")
 )
 _FILE_TESTS = ("-d", "-e", "-f", "-s")
 _COMPARISONS = ("=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge")
+# Longer than any command line; a value that is doubled again and again is not followed.
+_VALUE_LIMIT = 16384
 _NUMBER = re.compile(r"-?\d{1,9}$")
 CUSTOM = "/custom.cfg"
 
@@ -62,11 +64,12 @@ def statements(text: str) -> Iterator[list[str]]:
 def expand(word: str, variables: Variables) -> str | None:
     """The word with its variables' values; None where one of them is not known."""
     parts: list[str] = []
-    at = 0
+    at = length = 0
     for match in _VARIABLE.finditer(word):
         name = match.group(1) or match.group(2) or ""
         value = variables.get(name, "" if name in _KEPT_IN_GRUBENV else None)
-        if value is None:
+        length += len(value or "")
+        if value is None or length > _VALUE_LIMIT:
             return None
         parts += [word[at : match.start()], value]
         at = match.end()
@@ -89,7 +92,7 @@ def condition(words: Sequence[str], variables: Variables, has_custom: bool) -> b
         return _tested(words[1:-1], variables, has_custom)
     if words[:1] == ["test"]:
         return _tested(words[1:], variables, has_custom)
-    return {("true",): True, ("false",): False}.get(tuple(words[:2]))
+    return {"true": True, "false": False}.get(" ".join(words[:2]))
 
 
 def _tested(words: Sequence[str], variables: Variables, has_custom: bool) -> bool | None:

@@ -12,6 +12,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree
 
 _GLOBAL_VARIABLE = "sys/firmware/efi/efivars/{}-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+# What shim tells the kernel of MokSBState; a variable that outlives a boot is not shim's, and the kernel ignores it.
+_SHIM_STATE = "sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+_NON_VOLATILE = 0x01
 _KEY = re.compile(r"\sasymmetri\s+(.*?): (?:[0-9a-f]+: )?X509\.", re.IGNORECASE)
 _KEYS_LIMIT = 1024
 
@@ -19,6 +22,13 @@ _KEYS_LIMIT = 1024
 def efi_flag(data: bytes | None) -> bool | None:
     """A variable of one byte, behind four bytes of attributes."""
     return bool(data[4]) if data is not None and len(data) == 5 else None
+
+
+def shim_validates(state: bytes | None, secure_boot: bool | None) -> bool | None:
+    """Whether shim checks signatures; without the variable it does, where Secure Boot is on."""
+    if efi_flag(state) and state is not None and not state[0] & _NON_VOLATILE:
+        return False
+    return True if secure_boot else None
 
 
 def chosen_mode(text: str | None) -> str | None:
@@ -44,9 +54,11 @@ def signatures_enforced(parameter: str | None, cmdline: str | None) -> bool | No
 
 
 def read_secure_boot(tree: Tree) -> SecureBoot:
+    enabled = efi_flag(tree.data(_GLOBAL_VARIABLE.format("SecureBoot"), 16))
     return SecureBoot(
         efi=tree.is_folder("sys/firmware/efi"),
-        enabled=efi_flag(tree.data(_GLOBAL_VARIABLE.format("SecureBoot"), 16)),
+        enabled=enabled,
+        shim_validation=shim_validates(tree.data(_SHIM_STATE, 16), enabled),
         setup_mode=efi_flag(tree.data(_GLOBAL_VARIABLE.format("SetupMode"), 16)),
         lockdown=chosen_mode(tree.text("sys/kernel/security/lockdown")),
         module_sig_enforce=signatures_enforced(

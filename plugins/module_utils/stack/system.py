@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import struct
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import OperatingSystem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree, assignments, first_text
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import (
+    LINE_LIMIT,
+    Tree,
+    assignments,
+    first_text,
+)
 
 _FAMILIES = {
     "debian": ("debian", "ubuntu"),
@@ -65,14 +71,18 @@ def read_container(tree: Tree) -> str | None:
 
 def read_system(tree: Tree) -> OperatingSystem:
     release = assignments(first_text(tree, "etc/os-release", "usr/lib/os-release"))
+
+    def named(key: str) -> str | None:
+        return one_line(release.get(key, ""), LINE_LIMIT) or None
+
     manager = next(
         (name for name, marks in _MANAGERS if any(tree.is_file(mark) for mark in marks)),
         None,
     )
     return OperatingSystem(
-        id=release.get("ID") or None,
-        version_id=release.get("VERSION_ID") or None,
-        codename=release.get("VERSION_CODENAME") or None,
+        id=named("ID"),
+        version_id=named("VERSION_ID"),
+        codename=named("VERSION_CODENAME"),
         family=family_of(release.get("ID"), release.get("ID_LIKE")),
         architecture=read_architecture(tree),
         package_manager=manager,

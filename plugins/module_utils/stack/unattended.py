@@ -20,10 +20,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree, assignments
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.packages import DRIVER_KINDS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.units import is_enabled, is_masked
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.versions import version_key
 
-_APT_UNITS = ("apt-daily-upgrade.timer", "apt-daily-upgrade.service")
-_WANTS = "etc/systemd/system/timers.target.wants"
+_APT_TIMER, _APT_SERVICE = "apt-daily-upgrade.timer", "apt-daily-upgrade.service"
 # Timers that install whatever automatic.conf says, and those that do as it says.
 _INSTALLING_TIMERS = ("dnf-automatic-install.timer",)
 _OBEYING_TIMERS = ("dnf-automatic.timer", "dnf5-automatic.timer")
@@ -229,10 +229,9 @@ def _read_apt(tree: Tree, os: OperatingSystem, packages: Sequence[Package], pins
     def days(name: str, default: str) -> str:
         return conf.get(f"apt::periodic::{name}", [default])[-1]
 
-    masked = any(tree.link(f"etc/systemd/system/{unit}") == "/dev/null" for unit in _APT_UNITS)
-    enabled = (
-        not masked and days("enable", "1") != "0" and days("unattended-upgrade", "0") not in ("0", "", "false", "no")
-    )
+    # Without the timer's unit, thus without systemd, cron runs the same script.
+    started = is_enabled(tree, _APT_TIMER) is not False and not is_masked(tree, _APT_SERVICE)
+    enabled = started and days("enable", "1") != "0" and days("unattended-upgrade", "0") not in ("0", "", "false", "no")
     if not enabled:
         return UnattendedUpgrades(tool, True, False, False, "It is switched off.")
     covers, reason = apt_covers(packages, pins, conf, _driver_repositories(tree, packages), os)
@@ -242,7 +241,7 @@ def _read_apt(tree: Tree, os: OperatingSystem, packages: Sequence[Package], pins
 def _read_dnf(tree: Tree, packages: Sequence[Package]) -> UnattendedUpgrades:
     tool = "dnf-automatic"
     conf = tree.text("etc/dnf/automatic.conf")
-    timers = [name for name in tree.names(_WANTS) if name in (*_INSTALLING_TIMERS, *_OBEYING_TIMERS)]
+    timers = [name for name in (*_INSTALLING_TIMERS, *_OBEYING_TIMERS) if is_enabled(tree, name)]
     binary = tree.is_file("usr/bin/dnf-automatic") or tree.is_file("usr/lib/systemd/system/dnf5-automatic.timer")
     if conf is None and not timers and not binary:
         return UnattendedUpgrades(tool, False, False, False, "dnf-automatic is not installed.")

@@ -13,7 +13,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pc
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.reading import NvmlGpu
 
-
 # Without a driver boards are numbered in the order of the bus, whatever they are.
 INDEXES_DIFFER = "the driver may leave out a board that is not known here, and would number the GPUs otherwise"
 

@@ -27,3 +27,10 @@ def test_dataclasses_and_tuples_become_what_json_can_hold() -> None:
         "counts": {"x": 1},
     }
     assert plain((("a",), ())) == [["a"], []]
+
+
+def test_texts_come_out_as_a_terminal_may_show_them() -> None:
+    assert plain(Tree((Leaf("a\x1b[31m\0", None),), {"x\n": 1})) == {
+        "leaves": [{"name": "a [31m ", "size": None}],
+        "counts": {"x ": 1},
+    }

@@ -151,6 +151,13 @@ def test_a_timeout_that_is_none_fails_with_one_sentence(
     assert result["failure"]["code"] == "timeout_out_of_range"
 
 
+@pytest.mark.parametrize("root", ["", ".", "machine"])
+def test_the_folder_that_the_task_runs_in_is_never_read(capsys: pytest.CaptureFixture[str], root: str) -> None:
+    result = run_here(capsys, root=root)
+    assert (result["failed"], result["failure"]["code"]) == (True, "root_not_absolute")
+    assert result["failure"]["remedy"].startswith("Name the folder that holds the machine's proc and sys")
+
+
 def test_a_root_that_is_none_fails_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run_here(capsys, root=str(tmp_path / "absent"))
     assert result["failed"] is True
@@ -408,7 +415,7 @@ def test_a_crash_is_named_and_what_came_before_is_kept(tmp_path: Path, probe: Pr
         ("[gpu 0]\nminor = -1", "nvmlDeviceGetMinorNumber for GPU 0: The answer was 4294967295."),
         ("[gpu 0]\nprocess_count = 1000000000", "nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphics"),
         ("[gpu 0]\nname = " + "x" * 500, "nvmlDeviceGetName for GPU 0: Insufficient Size."),
-        ("[gpu 0]\nname = \udcff\udcfe", "nvmlDeviceGetName for GPU 0: 'utf-8' codec"),
+        ("[gpu 0]\nname = \udcff\udcfe", "nvmlDeviceGetName for GPU 0: The answer is a text that cannot be decoded."),
         ("[gpu 0]\nmig = 1 1\nmig_devices_max = 4000000000", "nvmlDeviceGetMaxMigDeviceCount for GPU 0: The answer"),
         ("[gpu 0]\nretired_pages = 9 9 9", None),
         ("[gpu 0]\nuuid = \x1b[31mGPU", None),

@@ -71,6 +71,13 @@ def test_rhels_packages_come_from_rpm(
     assert result["driver"]["releases"]["packages"] == ["595.58.03"]
 
 
+@pytest.mark.parametrize("root", ["", ".", "machine"])
+def test_the_folder_that_the_task_runs_in_is_never_read(capsys: pytest.CaptureFixture[str], root: str) -> None:
+    result = run_here(capsys, root=root)
+    assert (result["failed"], result["failure"]["code"]) == (True, "root_not_absolute")
+    assert result["failure"]["remedy"].startswith("Name the folder that holds the machine's etc, proc and sys")
+
+
 def test_a_root_that_is_none_fails_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run_here(capsys, root=str(tmp_path / "absent"))
     assert (result["failed"], result["failure"]["code"]) == (True, "root_missing")

@@ -404,6 +404,9 @@ def test_a_gpu_that_cannot_be_used_is_planned_around() -> None:
     arguments = founding(server={"tensor_parallel_size": 4}, hicache={"ratio": 2.0})
     arguments["topology"]["gpus"][0].update(usable=False, state="lost")
     assert [seat["gpu"] for seat in planned(arguments)["placement"]] == [4, 5, 6, 7]
+    for gpu in arguments["topology"]["gpus"]:
+        gpu["uuid"] = f"GPU-{gpu['index']}"
+    assert planned(arguments)["unit"]["environment"]["CUDA_VISIBLE_DEVICES"] == "GPU-4,GPU-5,GPU-6,GPU-7"
     arguments["server"]["tensor_parallel_size"] = 8
     refusal = refusal_of(arguments)
     assert "GPU 0 (the driver has lost it)" in refusal.message

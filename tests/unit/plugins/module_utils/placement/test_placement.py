@@ -15,6 +15,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place im
     Placement,
     place,
     placement_as_dict,
+    runs_sglang,
     visible_devices,
 )
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.placement.paper import (
@@ -126,6 +127,37 @@ class TestChoice:
         assert sets(after) == sets(before)
         assert codes(after) == []
 
+    @pytest.mark.parametrize(
+        ("command", "own"),
+        [
+            ("sglang::scheduler_TP0", True),
+            ("sglang::schedul", True),
+            ("sglang", True),
+            ("sglang.launch_server", True),
+            ("python3 -m sglang.launch_server", True),
+            ("/opt/sglang/chat/bin/python3.12 -u -X dev -m sglang.launch_server --tp 4", True),
+            ("python3 -msglang.launch_server", True),
+            ("python3 /opt/chat/bin/sglang", True),
+            ("python /usr/lib/python3/dist-packages/sglang/launch_server.py", True),
+            ("numactl --membind 0 -N 0,1 env A=b python3 -m sglang.launch_server", True),
+            ("python3", False),
+            ("/opt/sglang/chat/bin/python3", False),
+            ("python3 -m vllm.entrypoints.api_server --model sglang", False),
+            ("python3 /opt/sglang/chat/bin/vllm serve", False),
+            ("python3 -X sglang train.py", False),
+            ("vllm serve sglang", False),
+            ("sglangish", False),
+            ("mysglang", False),
+            ("process 12", False),
+            ("", False),
+        ],
+    )
+    def test_sglang_is_known_by_program_module_or_script(self, command: str, own: bool) -> None:
+        assert runs_sglang(command) is own
+        facts = two_sockets()
+        facts["gpus"][0]["processes"] = [{"pid": 7, "name": command or None}]
+        assert sets(placed(facts, 4)) == [[0, 1, 2, 3] if own else [4, 5, 6, 7]]
+
     def test_gpus_that_cannot_be_used_are_left_out(self) -> None:
         facts = two_sockets()
         facts["gpus"][0]["usable"] = False
@@ -151,6 +183,57 @@ class TestChoice:
         assert sets(placed(hgx, 8, 8)) == [list(range(8)), list(range(8, 16))]
         pcie = topology(nodes, pairs_of(nodes))
         assert sets(placed(pcie, *([2] * 8))) == [[index, index + 1] for index in range(0, 16, 2)]
+
+
+class TestUnknownBoards:
+    @pytest.mark.parametrize(
+        "unknown", [{"memory_total_bytes": None}, {"name": None}, {"name": None, "memory_total_bytes": None}]
+    )
+    def test_they_are_taken_last_and_named(self, unknown: dict[str, Any]) -> None:
+        facts = topology((0, 0, 0, 0), lambda one, two: "PIX" if (one, two) == (0, 1) else "NODE")
+        for gpu in facts["gpus"]:
+            gpu.update({"name": "H100", "memory_total_bytes": 80 * 2**30})
+        facts["gpus"][1].update(unknown)
+        facts["gpus"][3]["processes"] = [{"pid": 7, "name": "python3"}]
+        assert sets(placed(facts, 2)) == [[0, 2]]
+        # Even one that is in use comes first.
+        three = placed(facts, 3)
+        assert (sets(three), codes(three)) == ([[0, 2, 3]], ["gpus_in_use"])
+        everything = placed(facts, 4)
+        assert codes(everything) == ["gpus_unidentified", "gpus_mixed", "gpus_in_use"]
+        assert (
+            everything.instances[0].problems[0].message == "Instance i0: the name or the memory of GPU 1 is not known."
+        )
+        # The larger instance has the first say.
+        assert sets(placed(facts, 1, 3)) == [[1], [0, 2, 3]]
+
+    def test_where_no_board_is_known_none_stands_out(self) -> None:
+        placement = placed(two_sockets(), 8)
+        assert codes(placement) == []
+
+
+class TestDistances:
+    """Two sockets of four nodes each, the GPUs by turns on either socket."""
+
+    NODES = (0, 4, 1, 5, 2, 6, 3, 7)
+
+    def snc4(self, link: str) -> dict[str, Any]:
+        rows = [[10 if one == two else 12 if one // 4 == two // 4 else 21 for two in range(8)] for one in range(8)]
+        nodes = [{"id": node, "distances": row} for node, row in enumerate(rows)]
+        return topology(self.NODES, lambda _one, _two: link, numa_nodes=nodes)
+
+    @pytest.mark.parametrize("link", ["NV18", "SYS"])
+    def test_sets_stay_on_a_socket(self, link: str) -> None:
+        assert sets(placed(self.snc4(link), 4, 4)) == [[0, 2, 4, 6], [1, 3, 5, 7]]
+        assert sets(placed(self.snc4(link), 2, 2, 2, 2)) == [[0, 2], [1, 3], [4, 6], [5, 7]]
+
+    def test_what_stays_free_is_near_one_another(self) -> None:
+        # One is taken of the second socket, so a single one is to come from there as well.
+        explicit = Instance("there", 1, (1,))
+        facts = machine_facts(self.snc4("NV18"))
+        placement = place(facts, [explicit, Instance("here", 1)])
+        assert sets(placement) == [[1], [3]]
+        assert placement.free_gpus == (0, 2, 4, 5, 6, 7)
 
 
 class TestSeats:
@@ -205,6 +288,16 @@ class TestSeats:
         assert why in one.problems[0].message
         assert "node 0 (distance 12) stands in" in one.problems[0].message
 
+    def test_what_is_not_known_of_a_node_is_not_claimed(self) -> None:
+        nodes: list[dict[str, Any]] = [{"id": 0}, {"id": 1, "has_cpus": False, "kind": "memory"}]
+        (one,) = placed(topology((1,), numa_nodes=nodes), 1).instances
+        assert (
+            "NUMA node 1 of GPU 0 has no CPUs that are known, and its memory is not known;" in one.problems[0].message
+        )
+        nodes[1]["memory_total_bytes"] = 5
+        (one,) = placed(topology((1,), numa_nodes=nodes), 1).instances
+        assert "has no CPUs that a service may use" in one.problems[0].message
+
     def test_where_no_node_takes_ranks_none_is_named(self) -> None:
         nodes = [{"id": 0, "usable": False}, {"id": 1, "has_cpus": False}]
         (one,) = placed(topology((0, 1), numa_nodes=nodes), 2).instances
@@ -231,6 +324,26 @@ class TestEnvironment:
         one, two = placed(two_sockets(), 4, 4).instances
         assert one.environment == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
         assert two.environment["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
+
+    @pytest.mark.parametrize(
+        "trouble", [{"state": "lost"}, {"mig": {"enabled": True, "pending": True}}, {"kernel_driver": "vfio-pci"}]
+    )
+    def test_beside_gpus_that_cannot_be_used_indexes_are_in_doubt(self, trouble: dict[str, Any]) -> None:
+        facts = two_sockets()
+        facts["gpus"][0].update(usable=False, **trouble)
+        placement = placed(facts, 4)
+        (one,) = placement.instances
+        assert one.environment == {
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": "GPU-4,GPU-5,GPU-6,GPU-7",
+        }
+        assert codes(placement) == ["gpus_named_by_uuid"]
+        assert "GPU 0 cannot be used" in one.problems[0].message
+        # A lone rank has nobody to reduce with, so it loses nothing.
+        assert codes(placed(facts, 1)) == []
+        # Without UUIDs indexes are all there is.
+        facts["gpus"][5]["uuid"] = None
+        assert placed(facts, 4).instances[0].environment["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
 
     def test_cuda_would_put_the_faster_board_first(self) -> None:
         facts = topology((0, 0))

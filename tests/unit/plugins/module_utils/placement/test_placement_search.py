@@ -7,7 +7,8 @@ from __future__ import annotations
 """The search against trying everything, and its bounds on machines that are too large for that."""
 
 import random
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -15,11 +16,11 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts, machine_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.search import (
+    Room,
     Wish,
     choose,
-    link_cost,
-    worst_link,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.ways import link_cost, worst_link
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.placement.paper import machine, topology
 
 LEVELS = ("NV12", "NV4", "NV2", "NV1", "PIX", "PXB", "PHB", "NODE", "SYS")
@@ -30,24 +31,57 @@ def any_machine(dice: random.Random, gpus: int) -> MachineFacts:
     known = {pair: dice.choice(levels) for pair in combinations(range(gpus), 2)}
     nodes = [dice.choice((None, 0, 0, 1, 2)) for _gpu in range(gpus)]
     facts = topology(nodes, lambda one, two: known[one, two])
+    names = dice.choice((("H100", "H100", "L40S"), ("H100", "H100", None)))
     for gpu in facts["gpus"]:
-        gpu["name"] = dice.choice(("H100", "H100", "L40S"))
+        gpu["name"] = dice.choice(names)
+    if dice.random() < 0.7:
+        ids = [node["id"] for node in facts["numa_nodes"]]
+        for node in facts["numa_nodes"]:
+            node["distances"] = [10 if node["id"] == other else 10 + node["id"] + other for other in ids]
     return machine_facts(facts)
 
 
-def score(facts: MachineFacts, sets: Sequence[tuple[int, ...]], in_use: frozenset[int]) -> list[Any]:
+def distance(facts: MachineFacts, one: int | None, two: int | None) -> int:
+    if not any(node.distances for node in facts.nodes):
+        return 0
+    told = {node.id: node.distances for node in facts.nodes}
+    return 255 if one is None or two is None else told[one][two]
+
+
+def score(
+    facts: MachineFacts,
+    sets: Sequence[tuple[int, ...]],
+    in_use: frozenset[int],
+    pools: Sequence[int],
+    there: Mapping[int, int | None],
+) -> list[Any]:
     """What a division of the GPUs is worth, by the rules as they are documented: instances of one size at a time, the
-    largest first; of those used by others, kinds, worst links, nodes, all links."""
+    largest first; of those unknown boards, those used by others, kinds, worst links, nodes, bytes of pools that do not
+    fit, largest and all distances, all links."""
     worth: list[Any] = []
+    only = facts.homes[0].id if len(facts.homes) == 1 else None
+    load = dict.fromkeys(there, 0)
+    named = any(gpu.name for gpu in facts.gpus)
     for size in sorted({len(one) for one in sets}, reverse=True):
         alike = [one for one in sets if len(one) == size]
+        for one, pool in zip(sets, pools):
+            for index in one if len(one) == size else ():
+                node = only if only is not None else facts.gpus[index].numa_node
+                if node is not None:
+                    load[node] += pool
+        spans = [sorted({facts.gpus[index].numa_node for index in one}, key=str) for one in alike]
+        apart = [[distance(facts, first, second) for first, second in combinations(nodes, 2)] for nodes in spans]
         gpus = [[facts.gpus[index] for index in one] for one in alike]
         links = [[link_cost(facts, first, second) for first, second in combinations(one, 2)] for one in gpus]
         worth += [
+            sum(named and not gpu.name for one in gpus for gpu in one),
             sum(index in in_use for one in alike for index in one),
             sum(len({gpu.name for gpu in one}) - 1 for one in gpus),
             sorted((max(costs) for costs in links if costs), reverse=True),
-            sum(len({gpu.numa_node for gpu in one}) for one in gpus),
+            sum(len(nodes) for nodes in spans),
+            sum(max(0, load[node] - size) for node, size in there.items() if size is not None),
+            sum(max(costs, default=0) for costs in apart),
+            sum(sum(costs) for costs in apart),
             sum(sum(costs) for costs in links),
         ]
     return worth
@@ -77,15 +111,17 @@ def divisions(free: frozenset[int], sizes: Sequence[int]) -> Iterator[list[tuple
     ],
 )
 def test_nothing_is_better_than_what_is_chosen(gpus: int, sizes: tuple[int, ...]) -> None:
-    for seed in range(12):
+    for seed in range(16):
         dice = random.Random(seed)
         facts = any_machine(dice, gpus)
         in_use = frozenset(index for index in range(gpus) if dice.random() < 0.2)
-        wishes = [Wish(str(place), size) for place, size in enumerate(sizes)]
-        found = choose(facts, facts.gpus, wishes, in_use)
+        pools = [dice.choice((0, 3, 3, 8)) for _size in sizes]
+        there = {node.id: dice.choice((None, 6, 12, 30)) for node in facts.homes}
+        wishes = [Wish(str(place), size, pools[place]) for place, size in enumerate(sizes)]
+        found = choose(facts, facts.gpus, wishes, in_use, Room(there))
         chosen = [tuple(gpu.index for gpu in found[wish.name]) for wish in wishes]
-        best = min(score(facts, sets, in_use) for sets in divisions(frozenset(range(gpus)), sizes))
-        assert score(facts, chosen, in_use) == best, f"seed {seed}"
+        best = min(score(facts, sets, in_use, pools, there) for sets in divisions(frozenset(range(gpus)), sizes))
+        assert score(facts, chosen, in_use, pools, there) == best, f"seed {seed}"
 
 
 @pytest.mark.parametrize("gpus", [16, 24, 64])
@@ -126,3 +162,23 @@ def test_without_links_the_nodes_tell() -> None:
     near, far, unknown = (link_cost(facts, facts.gpus[0], facts.gpus[other]) for other in (1, 2, 3))
     assert near < far < unknown
     assert worst_link(facts, facts.gpus[:2]) is None
+
+
+def test_pools_of_many_sizes_cost_no_time_without_end() -> None:
+    facts = any_machine(random.Random(5), 16)
+    room = Room({node.id: 40 for node in facts.homes}, {0: 1})
+    for size in (1, 2, 4):
+        wishes = [Wish(str(place), size, place + 1) for place in range(16 // size)]
+        begun = time.process_time()
+        found = choose(facts, facts.gpus, wishes, room=room)
+        assert time.process_time() - begun < 20
+        assert sorted(gpu.index for gpus in found.values() for gpu in gpus) == list(range(16))
+
+
+def test_boards_that_are_not_known_are_served_last_on_a_huge_machine() -> None:
+    facts = topology([0] * 100)
+    for gpu in facts["gpus"]:
+        gpu["memory_total_bytes"] = None if gpu["index"] < 3 else 80
+    huge = machine_facts(facts)
+    found = choose(huge, huge.gpus, [Wish("a", 97), Wish("b", 3)], frozenset((50,)))
+    assert [gpu.index for gpu in found["b"]] == [0, 1, 2]

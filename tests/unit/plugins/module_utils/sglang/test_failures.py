@@ -108,7 +108,7 @@ def test_guard_remedy_is_the_largest_ratio_that_passes_the_last_rank_s_check() -
         ({}, 0, None),
         ({}, -3_100_000_000, None),
         ({}, None, 90.0),
-        # 8 GB a rank at ratio 40 in two pools: of the 1 GB that is to be had an eighth of the ratio, less two hundredths.
+        # 8 GB a rank at ratio 40 in two pools: 1 GB takes an eighth of the ratio, less two hundredths.
         ({"pools": [{"kind": "kv"}, {"kind": "swa"}], "ratio": 40.0}, 1_500_000_000, 4.98),
         ({"pools": [{"kind": "kv"}, {"kind": "swa"}], "ratio": None}, 1_500_000_000, None),
     ],

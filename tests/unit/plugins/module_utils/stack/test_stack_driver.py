@@ -15,10 +15,14 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.driver impor
     compare,
     fabric_needed,
     parse_version_file,
+    read_boards,
     read_driver,
     read_loaded,
-    read_pci_ids,
     read_user_space,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.driver_findings import (
+    flavour_problems,
+    nouveau_problems,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import (
     Driver,
@@ -34,7 +38,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import
     UserSpace,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree
-from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.flavours import common_flavour, required_flavour
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.flavours import (
+    Board,
+    common_flavour,
+    required_flavour,
+    served,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.modprobe import (
     blacklisted_on_command_line,
     blacklists,
@@ -155,7 +164,7 @@ def test_gpus_and_switches_on_the_bus(tmp_path: Path) -> None:
         tmp_path, {f"{virtual}/vendor": "0x10de\n", f"{virtual}/class": "0x030200\n", f"{virtual}/device": "0x2330\n"}
     )
     link(tmp_path, f"{virtual}/physfn", "../0000:f1:00.0")
-    assert read_pci_ids(Tree(tmp_path)) == (("10de:2330",) * 3, 4)
+    assert read_boards(Tree(tmp_path)) == ((Board("10de:2330"),) * 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +213,45 @@ def test_the_flavour_that_a_gpu_needs(device: str, flavour: str | None) -> None:
 )
 def test_the_flavour_that_all_gpus_have_in_common(devices: list[str], flavour: str | None) -> None:
     assert common_flavour(devices) == flavour
+
+
+GT_710, P400, H100, B200 = "10de:128b", "10de:1cb3", "10de:2330", "10de:2901"
+
+
+@pytest.mark.parametrize(
+    ("boards", "flavour"),
+    [
+        ([Board(GT_710, True, "nouveau"), Board(B200, False, "nvidia"), Board(B200, False, "vfio-pci")], "open"),
+        ([Board(GT_710, True), Board(B200, False, "nvidia")], "open"),
+        ([Board(GT_710, True), Board(H100, False, "nvidia")], "either"),
+        ([Board(GT_710, True, "nouveau"), Board(B200)], "open"),  # before the driver is installed
+        ([Board(GT_710, True, "nouveau")], "proprietary"),
+        ([Board(P400, True), Board(B200, False, "nvidia")], "none"),  # a driver for it is still maintained
+        ([Board(P400, True, "vfio-pci"), Board(B200, False, "nvidia")], "open"),
+        ([Board("10de:102d"), Board(B200, False, "nvidia")], "none"),  # K80, which drives no screen
+        ([Board(B200, False, "nouveau"), Board(B200, False, "nouveau")], "open"),  # nouveau is in the way
+        ([Board(B200, False, "vfio-pci")], None),
+        ([Board("10de:", True), Board(H100)], "either"),
+        ([], None),
+    ],
+)
+def test_boards_that_the_driver_is_not_to_serve_need_no_flavour(boards: list[Board], flavour: str | None) -> None:
+    assert common_flavour(board.pci_id for board in served(boards)) == flavour
+
+
+def test_a_host_with_a_display_card_and_a_gpu_that_is_passed_through(tmp_path: Path) -> None:
+    write(tmp_path, {**gpus(3, "0x2901"), "sys/module/nouveau/refcnt": "1\n", **loaded()})
+    card = "sys/bus/pci/devices/0000:00:02.0"
+    write(tmp_path, {f"{card}/vendor": "0x10de\n", f"{card}/device": "0x128b\n", f"{card}/class": "0x030000\n"})
+    link(tmp_path, f"{card}/driver", "../../../bus/pci/drivers/nouveau")
+    for number, holder in enumerate(("nvidia", "nvidia", "vfio-pci"), start=1):
+        link(tmp_path, f"sys/bus/pci/devices/0000:{number:02x}:00.0/driver", f"../../../bus/pci/drivers/{holder}")
+    found = read_driver(Tree(tmp_path), "x86_64", (), NextBoot(), ())
+    assert found.gpus == ("10de:128b", *["10de:2901"] * 3)
+    assert found.gpus_by_driver == {"nouveau": 1, "nvidia": 2, "vfio-pci": 1}
+    assert found.required_flavour == "open"
+    assert flavour_problems(found, ()) == []
+    assert nouveau_problems(found, ()) == []
 
 
 # nouveau --------------------------------------------------------------------------------------------------------------

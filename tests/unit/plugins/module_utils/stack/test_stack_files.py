@@ -138,3 +138,11 @@ def test_assignments() -> None:
 def test_drop_ins_are_ordered_by_name_and_etc_hides_the_vendors(tmp_path: Path) -> None:
     write(tmp_path, {"etc/x.d/50-a.conf": "", "usr/x.d/50-a.conf": "", "usr/x.d/10-b.conf": "", "etc/x.d/README": ""})
     assert drop_ins(Tree(tmp_path), ("etc/x.d", "usr/x.d")) == ["usr/x.d/10-b.conf", "etc/x.d/50-a.conf"]
+
+
+def test_a_line_is_one_short_line_without_control_characters(tmp_path: Path) -> None:
+    tree = Tree(write(tmp_path, {"name": "\x1b[31m6.8\x07\nmore", "empty": " ", "long": "x" * 5000}))
+    assert tree.line("name") == "[31m6.8"
+    assert tree.line("empty") is None
+    assert tree.line("absent") is None
+    assert len(tree.line("long") or "") == 256

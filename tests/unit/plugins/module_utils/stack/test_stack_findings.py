@@ -161,6 +161,24 @@ def test_flavours(required: str | None, loaded: str | None, expected: list[str])
     assert codes(driver_findings.flavour_problems(driver, kernels(module()))) == expected
 
 
+def test_a_flavour_is_asked_for_by_the_gpus_that_need_it() -> None:
+    mixed = Driver(
+        gpus=("10de:2330", "10de:2901"), required_flavour="open", loaded=LoadedModule(True, A, "proprietary")
+    )
+    (found,) = driver_findings.flavour_problems(mixed, ())
+    assert found.message == "The loaded module is proprietary; 10de:2901 needs open."
+    three = Driver(gpus=("10de:2330", "10de:2901", "10de:1db5"), required_flavour="none")
+    (found,) = driver_findings.flavour_problems(three, ())
+    assert found.message == "GPUs: 10de:1db5, 10de:2901."
+
+
+def test_nouveau_beside_nvidias_driver_has_a_card_of_its_own() -> None:
+    both = Driver(gpus=GPUS, gpus_by_driver={"nvidia": 1, "nouveau": 1}, nouveau=Nouveau(loaded=True))
+    assert driver_findings.nouveau_problems(both, ()) == []
+    alone = replace(both, gpus_by_driver={"nouveau": 2})
+    assert codes(driver_findings.nouveau_problems(alone, ())) == ["nouveau_loaded"]
+
+
 def test_nouveau() -> None:
     with_nouveau = [Kernel("2", boots_next=True, initramfs="/boot/i", nouveau_path="/n.ko")]
 
@@ -191,6 +209,26 @@ def test_nouveau() -> None:
         (SecureBoot(enabled=True), None, []),
         (SecureBoot(enabled=False, lockdown="none"), module(signed=False), []),
         (SecureBoot(), module(signed=False), []),
+        (SecureBoot(enabled=True, shim_validation=False), module(signed=False), []),
+        (SecureBoot(enabled=True, shim_validation=False), module(signed=True, trusted=False), []),
+        (SecureBoot(enabled=True, shim_validation=True), module(signed=False), ["secure_boot_unsigned_module"]),
+        (
+            SecureBoot(enabled=True, shim_validation=False, module_sig_enforce=True, lockdown="none"),
+            module(signed=False),
+            ["secure_boot_unsigned_module"],
+        ),
+        (
+            SecureBoot(enabled=True, shim_validation=False, module_sig_enforce=False, lockdown="integrity"),
+            module(signed=False),
+            ["secure_boot_unsigned_module"],
+        ),
+        (SecureBoot(enabled=True, module_sig_enforce=False, lockdown="none"), module(signed=False), []),
+        (
+            SecureBoot(enabled=True, module_sig_enforce=False),
+            module(signed=False),
+            ["secure_boot_unsigned_module"],
+        ),
+        (SecureBoot(enabled=True, lockdown="none"), module(signed=False), ["secure_boot_unsigned_module"]),
     ],
 )
 def test_signatures(secure: SecureBoot, found: NvidiaModule | None, expected: list[str]) -> None:

@@ -31,6 +31,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.memory impor
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.security import (
     parse_keys,
     read_secure_boot,
+    shim_validates,
     signatures_enforced,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.system import (
@@ -119,6 +120,7 @@ def test_secure_boot(tmp_path: Path) -> None:
     assert read_secure_boot(Tree(tmp_path)) == SecureBoot(
         efi=True,
         enabled=True,
+        shim_validation=True,
         setup_mode=False,
         lockdown="integrity",
         module_sig_enforce=True,
@@ -128,6 +130,29 @@ def test_secure_boot(tmp_path: Path) -> None:
             "gpu-host-7 Secure Boot Module Signature key",
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "secure_boot", "answer"),
+    [
+        (b"\x06\0\0\0\x01", True, False),
+        (b"\x06\0\0\0\0", True, True),
+        (b"\x07\0\0\0\x01", True, True),  # not shim's: it would outlive the boot
+        (b"\x06\0\0\0\x01\x01", True, True),
+        (None, True, True),
+        (None, False, None),
+        (None, None, None),
+    ],
+)
+def test_whether_shim_validates(state: bytes | None, secure_boot: bool | None, answer: bool | None) -> None:
+    assert shim_validates(state, secure_boot) is answer
+
+
+def test_shims_state_is_read(tmp_path: Path) -> None:
+    shim = "605dab50-e046-4300-abb6-3dd810dd8b23"
+    write(tmp_path, {f"{VARIABLES}/SecureBoot-{GUID}": b"\x06\0\0\0\x01"})
+    write(tmp_path, {f"{VARIABLES}/MokSBStateRT-{shim}": b"\x06\0\0\0\x01"})
+    assert read_secure_boot(Tree(tmp_path)).shim_validation is False
 
 
 def test_without_efi_it_is_not_known(tmp_path: Path) -> None:

@@ -224,6 +224,32 @@ def test_a_masked_timer_switches_it_off(tmp_path: Path) -> None:
     assert asked(root, DRIVER).enabled is False
 
 
+@pytest.mark.parametrize("folder", ["usr/lib/systemd/system", "lib/systemd/system"])
+def test_a_timer_that_is_not_enabled_switches_it_off(tmp_path: Path, folder: str) -> None:
+    root = host(tmp_path, ON, DEFAULTS)
+    write(root, {f"{folder}/apt-daily-upgrade.timer": "[Timer]\n"})
+    assert asked(root, DRIVER).enabled is False
+    link(root, "etc/systemd/system/timers.target.wants/fstrim.timer", f"/{folder}/fstrim.timer")
+    assert asked(root, DRIVER).enabled is False
+    wanted = "etc/systemd/system/timers.target.wants/apt-daily-upgrade.timer"
+    link(root, wanted, f"/{folder}/apt-daily-upgrade.timer")
+    assert asked(root, DRIVER).enabled is True
+    link(root, "etc/systemd/system/apt-daily-upgrade.timer", "/dev/null")
+    assert asked(root, DRIVER).enabled is False
+
+
+def test_a_timer_that_the_vendor_wires_up_needs_no_link_of_the_administrator(tmp_path: Path) -> None:
+    root = write(host(tmp_path, ON, DEFAULTS), {"usr/lib/systemd/system/apt-daily-upgrade.timer": "[Timer]\n"})
+    link(root, "usr/lib/systemd/system/timers.target.wants/apt-daily-upgrade.timer", "../apt-daily-upgrade.timer")
+    assert asked(root, DRIVER).enabled is True
+
+
+def test_a_masked_service_switches_it_off(tmp_path: Path) -> None:
+    root = host(tmp_path, ON, DEFAULTS)
+    link(root, "etc/systemd/system/apt-daily-upgrade.service", "/dev/null")
+    assert asked(root, DRIVER).enabled is False
+
+
 def test_debians_defaults_leave_the_vendors_driver_alone(tmp_path: Path) -> None:
     found = asked(host(tmp_path, ON, DEFAULTS), DRIVER)
     assert (found.enabled, found.covers_driver) == (True, False)
@@ -298,6 +324,7 @@ def rhel(root: Path, settings: str | None, *timers: str) -> Path:
     if settings is not None:
         write(root, {"etc/dnf/automatic.conf": settings})
     for timer in timers:
+        write(root, {f"usr/lib/systemd/system/{timer}": "[Timer]\n"})
         link(root, f"etc/systemd/system/timers.target.wants/{timer}", f"/usr/lib/systemd/system/{timer}")
     return root
 
@@ -323,6 +350,15 @@ def test_dnf_automatic(
 ) -> None:
     found = read_unattended(Tree(rhel(tmp_path, settings, *timers)), RHEL, [DRIVER], ())
     assert (found.tool, found.enabled, found.covers_driver) == ("dnf-automatic", enabled, covers)
+
+
+def test_dnf_automatics_timer_that_is_there_and_not_enabled_or_masked(tmp_path: Path) -> None:
+    root = write(rhel(tmp_path, APPLY), {"usr/lib/systemd/system/dnf-automatic.timer": "[Timer]\n"})
+    assert read_unattended(Tree(root), RHEL, [DRIVER], ()).enabled is False
+    link(root, "etc/systemd/system/timers.target.wants/dnf-automatic.timer", "/usr/lib/systemd/system/x")
+    assert read_unattended(Tree(root), RHEL, [DRIVER], ()).enabled is True
+    link(root, "etc/systemd/system/dnf-automatic.timer", "/dev/null")
+    assert read_unattended(Tree(root), RHEL, [DRIVER], ()).enabled is False
 
 
 def test_dnf_automatic_and_a_lock(tmp_path: Path) -> None:

@@ -140,11 +140,13 @@ L40S, H100, STRANGER = "10de:26b9", "10de:2330", "10de:ffff"
         ((L40S, STRANGER), "switch"),
     ],
 )
-def test_unasked_only_boards_without_nvlink_are_known_to_use_the_bus(boards: tuple[str, str], route: str | None) -> None:
+def test_unasked_only_boards_without_nvlink_are_known_to_use_the_bus(
+    boards: tuple[str, str], route: str | None
+) -> None:
     one, two = (replace(gpu(index, pci_id=board), nvml=None) for index, board in enumerate(boards))
     assert between(one, two) == GpuLink("PIX", None, None, route)
-    silent = (gpu(index, pci_id=board, ends=None) for index, board in enumerate(boards))
-    assert between(*silent) == GpuLink("PIX", None, None, route)
+    first, second = (gpu(index, pci_id=board, ends=None) for index, board in enumerate(boards))
+    assert between(first, second) == GpuLink("PIX", None, None, route)
 
 
 TO_OTHER = LinkEnds(("0000:1f:00.0",) * 2)

@@ -79,6 +79,14 @@ def test_kinds_that_differ_and_what_cannot_be_used_are_told_apart() -> None:
     assert entry(text, "Links") == ["unknown: 0+1"]
 
 
+def test_a_level_without_word_of_nvlink_is_marked() -> None:
+    unasked = GpuLink("SYS", None)
+    two = [BOARD, replace(BOARD, index=1)]
+    assert entry(lines(machine(two, [[SAME, unasked], [unasked, SAME]])), "Links") == ["SYS, NVLink unknown: 0+1"]
+    known = replace(unasked, route="host")
+    assert entry(lines(machine(two, [[SAME, known], [known, SAME]])), "Links") == ["SYS, through the host: 0+1"]
+
+
 def test_the_closest_links_come_first_and_many_are_counted() -> None:
     gpus = [replace(BOARD, index=index) for index in range(6)]
     near = {(0, 1), (2, 3)}

@@ -105,8 +105,8 @@ def test_an_unknown_board_without_a_driver_has_no_size() -> None:
     machine = survey(HOST, NODES, [pci(6, pci_id="10de:ffff")], None)
     assert (machine.gpus[0].name, machine.gpus[0].memory_total_bytes) == (None, None)
     assert problems(machine) == {
-        "gpu_board_unknown": "GPU 0: the catalogue does not hold 10de:ffff; the driver may leave out a board that is not "
-        "known here, and would number the GPUs otherwise."
+        "gpu_board_unknown": "GPU 0: the catalogue does not hold 10de:ffff; the driver may leave out a board that is "
+        "not known here, and would number the GPUs otherwise."
     }
 
 

@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topolog
     told,
 )
 
+FOREIGN = "gpu_foreign_driver"
 LOST = ("gpu_is_lost", "GPU is lost")
 BUSES = [pci(6 + index, index % 2) for index in range(4)]
 TOLD = [told(index, 6 + index) for index in range(4)]
@@ -176,9 +177,7 @@ def test_a_board_of_another_driver_is_not_missed_in_nvml(driver: str) -> None:
         ("10de:2684", "0300", None, "gpu_not_in_nvml"),
     ],
 )
-def test_a_board_for_a_screen_is_not_missed_in_nvml(
-    pci_id: str, pci_class: str, driver: str | None, code: str
-) -> None:
+def test_a_board_for_a_screen_is_not_missed_in_nvml(pci_id: str, pci_class: str, driver: str | None, code: str) -> None:
     display = replace(pci(7, driver=driver, pci_id=pci_id), pci_class=pci_class)
     assert list(problems(survey(HOST, NODES, [pci(6), display], reading(told(0, 6))))) == [code]
 
@@ -196,6 +195,8 @@ def test_a_board_of_another_driver_is_not_the_nameless_one() -> None:
 def test_a_gpu_that_only_the_driver_shows_is_named() -> None:
     machine = survey(HOST, NODES, [pci(6)], reading(told(0, 6), told(1, 9)))
     assert problems(machine)["gpu_not_on_pci"] == "GPU 1 is not among the PCI devices of the kernel."
+    machine = survey(HOST, NODES, [pci(6)], reading(told(0, 6), told(1, 9), told(2, 10)))
+    assert problems(machine)["gpu_not_on_pci"] == "GPU 1, 2 are not among the PCI devices of the kernel."
 
 
 def test_a_nameless_gpu_where_the_kernel_shows_no_other() -> None:

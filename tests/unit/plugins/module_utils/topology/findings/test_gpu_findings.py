@@ -53,6 +53,11 @@ WORKING = {"utilization": 90}
         ({"virtualization": "vgpu"}, "gpu_is_vgpu", "this is a vGPU"),
         ({"virtualization": "host_vgpu"}, "gpu_given_to_guests", "the driver hands it out to guests as vGPU"),
         (
+            {"ecc_errors": EccErrors(5, 1, 90, None)},
+            "gpu_ecc_uncorrected",
+            "1 uncorrected memory error since the driver was loaded",
+        ),
+        (
             {"ecc_errors": EccErrors(5, 2, 90, 3)},
             "gpu_ecc_uncorrected",
             "2 uncorrected memory errors since the driver was loaded, 3 in its life",
@@ -159,3 +164,48 @@ def test_gpus_that_differ_are_listed() -> None:
     mixed = reading(told(0, 6), told(1, 7, name="NVIDIA H200", memory_total_bytes=140 * GIB))
     message = problems(survey(HOST, NODES, [pci(6, 0), pci(7, 1)], mixed))["gpus_differ"]
     assert message == "The GPUs are of 2 kinds: NVIDIA H100 80GB HBM3 with 80.00 GiB, NVIDIA H200 with 140.00 GiB."
+
+
+@pytest.mark.parametrize(
+    ("boards", "kinds"),
+    [
+        (
+            ("10de:128b", "10de:2330"),
+            "NVIDIA H100 80GB HBM3 with 79.65 GiB, board 10de:128b with memory of unknown size",
+        ),
+        (
+            ("10de:128b", "10de:fffe"),
+            "board 10de:128b with memory of unknown size, board 10de:fffe with memory of unknown size",
+        ),
+        (("10de:128b", "10de:128b"), None),
+        (("10de:2330", "10de:2330"), None),
+    ],
+)
+def test_boards_of_which_nothing_is_known_count_as_kinds(boards: tuple[str, str], kinds: str | None) -> None:
+    found = problems(survey(HOST, NODES, [pci(6 + place, pci_id=board) for place, board in enumerate(boards)], None))
+    unsure = "the driver may leave out a board that is not known here, and would number the GPUs otherwise"
+    assert found.get("gpus_differ") == (f"The GPUs are of 2 kinds: {kinds}; {unsure}." if kinds else None)
+    assert (unsure in found.get("gpu_board_unknown", "")) == ("10de:128b" in boards)
+
+
+def test_a_gpu_that_does_not_answer_is_of_the_kind_of_its_board() -> None:
+    silent = told(1, 7, memory_total_bytes=None, state="lost")
+    assert "gpus_differ" not in problems(survey(HOST, NODES, [pci(6), pci(7, 1)], reading(told(0, 6), silent)))
+    other = problems(survey(HOST, NODES, [pci(6), pci(7, 1, pci_id="10de:26b9")], reading(told(0, 6), silent)))
+    assert other["gpus_differ"] == (
+        "The GPUs are of 2 kinds: NVIDIA H100 80GB HBM3 with 80.00 GiB, board 10de:26b9 with memory of unknown size."
+    )
+
+
+def test_two_gpus_that_the_driver_gives_one_identity_to() -> None:
+    twins = reading(told(0, 6, uuid="GPU-1"), told(1, 6, uuid="GPU-1"), told(2, 7, uuid="GPU-2"))
+    machine = survey(HOST, NODES, [pci(6), pci(7)], twins)
+    assert [problem.message for problem in machine.problems if problem.code == "nvml_answer_implausible"] == [
+        "GPU 0, 1 have the same PCI address, 0000:06:00.0.",
+        "GPU 0, 1 have the same UUID, GPU-1.",
+    ]
+
+
+def test_gpus_without_an_identity_are_no_twins() -> None:
+    nameless = reading(told(0, None), told(1, None))
+    assert "nvml_answer_implausible" not in problems(survey(HOST, NODES, [], nameless))

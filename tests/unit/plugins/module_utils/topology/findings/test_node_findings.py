@@ -58,6 +58,7 @@ def test_a_usual_machine_has_no_problem() -> None:
             "Control groups allow as much CPU time as 2.5 CPUs have.",
         ),
         (replace(HOST, cpus_offline="16"), "cpus_offline", "Offline CPUs: 16."),
+        (replace(HOST, cpus_isolated="2-7"), "cpus_isolated", "Isolated CPUs: 2-7."),
         (replace(HOST, numa_nodes_offline="2,5"), "numa_nodes_offline", "Offline NUMA nodes: 2,5."),
         (
             replace(HOST, cpus="0-19"),
@@ -137,3 +138,12 @@ def test_uneven_nodes_matter_where_gpus_are() -> None:
     assert found((ZERO, small), at=(0,)) == {}
     assert found((ZERO, replace(ONE, memory_total_bytes=495 * GB))) == {}
     assert found((ZERO, replace(ONE, memory_total_bytes=None))) == {}
+
+
+def test_a_size_that_cannot_be_read_is_not_called_none() -> None:
+    lone = NumaNode(2, "", False, kind="memory")
+    sized = replace(lone, id=3, memory_total_bytes=64 * GB)
+    said = "memory_without_cpus"
+    assert found((ZERO, ONE, lone))[said] == "NUMA node 2 has an unknown amount of memory and no CPUs."
+    assert found((ZERO, ONE, lone, sized))[said] == "NUMA nodes 2-3 have at least 64.00 GB and no CPUs."
+    assert found((ZERO, ONE, sized))[said] == "NUMA node 3 has 64.00 GB and no CPUs."

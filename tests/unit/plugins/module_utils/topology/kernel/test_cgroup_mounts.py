@@ -172,3 +172,16 @@ def test_without_a_list_of_mounts_the_usual_places_are_tried(tmp_path: Path) -> 
     }
     write(root, {"sys/fs/cgroup/cgroup.controllers": "memory"})
     assert read_hierarchies(root)["memory"].mount.version == 2
+
+
+def test_a_mount_with_a_name_that_cannot_be_is_left_out(tmp_path: Path) -> None:
+    long = "x" * 5000
+    write(
+        tmp_path,
+        {
+            "proc/self/mountinfo": f"30 1 0:26 / /{long} rw - cgroup2 cgroup2 rw\n"
+            "31 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+            "sys/fs/cgroup/cgroup.controllers": "memory",
+        },
+    )
+    assert [one.mount.folder for one in read_hierarchies(tmp_path).values()] == ["sys/fs/cgroup"]

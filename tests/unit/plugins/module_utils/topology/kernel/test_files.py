@@ -7,7 +7,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.files import (
+    is_folder,
     link_name,
     link_parts,
     names_in,
@@ -60,3 +63,30 @@ def test_a_link_is_read_even_if_it_leads_nowhere(tmp_path: Path) -> None:
     assert link_parts(tmp_path, "driver")[-3:] == ("pci", "drivers", "nvidia")
     assert link_name(tmp_path, "absent") is None
     assert link_parts(tmp_path, "a\0b") == ()
+
+
+def test_a_line_has_no_control_characters(tmp_path: Path) -> None:
+    (tmp_path / "name").write_bytes(b"\x1b[31mR750\x00\x07 \xe2\x80\xaeX\nmore\n")
+    assert read_line(tmp_path, "name") == "[31mR750 X"
+
+
+def test_names_that_are_no_text_are_left_out(tmp_path: Path) -> None:
+    for name in ("node0", "node\x1b[31m1", "node\udcff"):
+        (tmp_path / name).touch()
+    (tmp_path / "driver").symlink_to("../drivers/\x1b[31mnvidia")
+    assert names_in(tmp_path, ".") == ["driver", "node0"]
+    assert link_parts(tmp_path, "driver") == ()
+
+
+def test_a_folder_that_cannot_be_looked_at_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert is_folder(tmp_path, "folder")
+    for name in ("file", "absent", "x" * 5000, "a\0b"):
+        assert not is_folder(tmp_path, name), name
+
+    def denied(_path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", denied)
+    assert not is_folder(tmp_path, "folder")

@@ -31,6 +31,9 @@ CPUSET = "sys/fs/cgroup"
         ("model name\t: Xeon\nflags\t\t: fpu hypervisor\n", "Xeon", True),
         ("processor : 0\ncpu : POWER9, altivec supported\n", "POWER9, altivec supported", None),
         ("processor\t: 0\nFeatures\t: fp asimd\n", None, None),
+        ("CPU implementer\t: 0x41\nCPU part\t: 0xd4f\nCPU implementer\t: 0x41\n", "Neoverse-V2", None),
+        ("CPU implementer\t: 0x4e\nCPU part\t: 0xd4f\n", None, None),
+        ("model name\t: \x1b[31mXeon\x07\nflags\t: fpu\n", "[31mXeon", False),
         (None, None, None),
     ],
 )
@@ -49,12 +52,27 @@ def test_cpuinfo(text: str | None, model: str | None, guest: bool | None) -> Non
         (True, "VMware, Inc.", "VMware7,1", "vmware"),
         (True, None, None, "other"),
         (None, "QEMU", "KVM Virtual Machine", "kvm"),
+        # On ARM the CPU does not tell.
+        (None, "Microsoft Corporation", "Virtual Machine", "hyperv"),
+        (None, "Microsoft Corporation", "Surface Pro", None),
+        (None, "Google", "Google Compute Engine", "kvm"),
+        (None, "Amazon EC2", "p6e-gb200.36xlarge", "kvm"),
         (None, "Amazon EC2", "c7g.metal", None),
+        (None, "Amazon EC2", "c8g.metal-24xl", None),
+        (None, "Amazon EC2", None, None),
+        (True, "Amazon EC2", "m7i.metal-24xl", "kvm"),
         (None, None, None, None),
     ],
 )
 def test_virtualization(guest: bool | None, vendor: str | None, product: str | None, name: str | None) -> None:
     assert name_virtualization(guest, vendor, product) == name
+
+
+def test_the_domain_that_controls_a_xen_host_is_no_guest(tmp_path: Path) -> None:
+    assert name_virtualization(True, "Dell Inc.", "PowerEdge R750xa", "control_d") == "none"
+    assert name_virtualization(True, "Xen", "HVM domU", "") == "xen"
+    write(tmp_path, {"proc/cpuinfo": "flags : fpu hypervisor", "proc/xen/capabilities": "control_d"})
+    assert read_host(tmp_path).virtualization == "none"
 
 
 @pytest.mark.parametrize(
@@ -160,3 +178,17 @@ def test_huge_pages_of_every_size_count(tmp_path: Path) -> None:
 def test_huge_pages_from_meminfo_where_sysfs_has_none(tmp_path: Path) -> None:
     root = write(tmp_path, {"proc/meminfo": "HugePages_Total:       5\nHugepagesize:       2048 kB"})
     assert read_host(root).hugepages_total_bytes == 5 * (2 << 20)
+
+
+@pytest.mark.parametrize(("text", "listed"), [("2-31", "2-31"), ("2,3", "2-3"), ("", None), ("0-\x1b", None)])
+def test_isolated_cpus(tmp_path: Path, text: str, listed: str | None) -> None:
+    assert read_host(write(tmp_path, {f"{CPUS}/online": "0-63", f"{CPUS}/isolated": text})).cpus_isolated == listed
+
+
+def test_without_the_file_no_cpu_is_isolated(tmp_path: Path) -> None:
+    assert read_host(tmp_path).cpus_isolated is None
+
+
+def test_firmwares_names_reach_no_terminal_as_commands(tmp_path: Path) -> None:
+    host = read_host(write(tmp_path, {"sys/class/dmi/id/product_name": "\x1b]0;owned\x07R750\0"}))
+    assert host.product == "]0;owned R750"

@@ -15,7 +15,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pc
     parse_numa_status,
     read_pci_gpus,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Pcie
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Host, Pcie
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.trees import (
     acs_space,
     gpu,
@@ -153,3 +154,16 @@ def test_devices_that_are_folders_instead_of_links_have_no_way_down(tmp_path: Pa
     write(tmp_path, {f"{here}/vendor": "0x10de", f"{here}/class": "0x030200"})
     (one,) = read_pci_gpus(tmp_path)
     assert (one.address, one.bridges, one.acs) == ("0004:05:00.0", (), ())
+
+
+def test_ports_whose_configuration_is_cut_off_are_told(tmp_path: Path) -> None:
+    """As it is for all but root: 64 bytes."""
+    for path in (SWITCH, f"{SWITCH}/0000:02:01.0", f"{SWITCH}/0000:02:02.0"):
+        (pci_device(tmp_path, path) / "config").write_bytes(acs_space(0x1D)[:64])
+    for port, bus in ((1, 3), (2, 4)):
+        gpu(tmp_path, f"{SWITCH}/0000:02:0{port}.0/0000:0{bus}:00.0", device="0x26b9")
+    machine = survey(Host(memory_total_bytes=1), (), read_pci_gpus(tmp_path), None)
+    assert machine.host.acs_redirecting is None
+    assert [one.message for one in machine.problems if one.code == "acs_unknown"] == [
+        "The configuration of 3 switch ports above GPUs could not be read, so the way between GPU 0-1 is unknown."
+    ]

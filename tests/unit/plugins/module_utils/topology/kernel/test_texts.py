@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
@@ -157,3 +159,18 @@ def test_node_meminfo_is_the_same_with_a_prefix() -> None:
         "MemFree": 102400,
         "HugePages_Free": 7,
     }
+
+
+def test_ranges_that_overlap_are_spelled_out_once() -> None:
+    many = ",".join(f"{first}-99999999" for first in range(20000))
+    began = time.process_time()
+    assert parse_cpu_list(many) == tuple(range(MAX_ID))
+    # Each range on its own would be a billion numbers: minutes.
+    assert time.process_time() - began < 5
+    assert parse_cpu_list("4-6,0-1,5-9,2") == (0, 1, 2, 4, 5, 6, 7, 8, 9)
+    assert parse_cpu_list("0-9,3-4,9") == tuple(range(10))
+
+
+def test_no_more_ranges_are_read_than_a_list_can_have() -> None:
+    assert parse_cpu_list("1," * (MAX_ID // 2) + "7") == (1,)
+    assert parse_cpu_list(",".join(str(number) for number in range(0, MAX_ID, 2))) == tuple(range(0, MAX_ID, 2))

@@ -114,12 +114,30 @@ def test_a_driver_that_does_not_know_the_second_version_of_memory() -> None:
     assert gpu(nvmlDeviceGetMemoryInfo=memory).gpu.memory_total_bytes == 100
 
 
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"used": 10, "free": 200}, (100, None, 10, None)),
+        ({"used": 101, "free": 90}, (100, None, None, 90)),
+        ({"used": 10, "free": 90, "reserved": 5}, (100, 5, 10, 90)),
+    ],
+)
+def test_a_part_of_memory_that_is_more_than_the_whole(parts: dict[str, int], told: tuple[int | None, ...]) -> None:
+    reading = read(nvmlDeviceGetMemoryInfo=says(SimpleNamespace(total=100, **parts)))
+    found = reading.gpus[0].gpu
+    memory = (found.memory_total_bytes, found.memory_reserved_bytes, found.memory_used_bytes, found.memory_free_bytes)
+    assert (memory, found.state) == (told, "ok")
+    assert failed(reading, "MemoryInfo") == ([] if None not in told else ["implausible"])
+
+
 def test_text_that_is_no_utf_8() -> None:
     def name(_handle: Any) -> str:
         return b"NVIDIA \xff".decode()
 
     reading = read(nvmlDeviceGetName=name)
-    assert (reading.gpus[0].gpu.name, failed(reading, "Name")) == (None, ["UnicodeDecodeError"])
+    assert (reading.gpus[0].gpu.name, failed(reading, "Name")) == (None, ["implausible"])
+    (failure,) = [failure for failure in reading.failures if failure.function == "nvmlDeviceGetName"]
+    assert failure.text == "The answer is a text that cannot be decoded"
 
 
 def test_processes_of_a_library_that_is_older_than_the_binding() -> None:
