@@ -149,6 +149,12 @@ def test_pools_that_lie_there_already_count() -> None:
     assert nodes_of(uneven(there, stated, more, sizes=(300, 359))) == [(1,), (1,), (0,)]
 
 
+def test_pools_on_stated_nodes_count_there_and_nowhere_else() -> None:
+    stated = Instance("stated", 4, numa_nodes=(1, 1, 1, 1), pool_bytes_per_rank=50 * GB)
+    placement = uneven(stated, Instance("more", 4, pool_bytes_per_rank=50 * GB), sizes=(210, 250))
+    assert (nodes_of(placement), codes(placement)) == ([(1,), (0,)], [])
+
+
 def test_links_come_before_pools() -> None:
     # Half of the ranks on either node would fit, and joined by SYS.
     placement = uneven(Instance("a", 4, pool_bytes_per_rank=60 * GB), sizes=(150, 200))
