@@ -74,7 +74,7 @@ def asker_of_configurator() -> Ask:
 
     def configurator(case: Case, folder: Path, server_args: Any) -> Any:
         config = model_config.ModelConfig(str(folder))
-        _, dtype = fitting(
+        _checked, dtype = fitting(
             dtypes.configure_kv_cache_dtype,
             server_args_kv_cache_dtype=case.kv_cache_dtype,
             model=None,

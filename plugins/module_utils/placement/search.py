@@ -93,7 +93,7 @@ class _Board:
         self._links = [[link_cost(machine, one, two) for two in gpus] for one in gpus]
         self._apart = distances(machine, gpus)
         self.twins = self._twins()
-        self._room = [] if room is None else [(node, there) for node, there in sorted(room.there.items())]
+        self._room = [] if room is None else sorted(room.there.items())
         self.pools = () if room is None else tuple(room.taken.get(node, 0) for node, _there in self._room)
         self._homes = [home_of(machine, gpu.numa_node) for gpu in gpus]
         self.ranks = lru_cache(maxsize=None)(self._ranks)

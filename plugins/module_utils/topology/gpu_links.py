@@ -43,7 +43,8 @@ def _nvlinks_to(one: Joined, two: Joined) -> int | None:
 
 def _nvlinks(one: Joined, two: Joined) -> int | None:
     """Links that are up are so at both ends, so the end that could be read counts; None where none could."""
-    told = [count for count in (_nvlinks_to(one, two), _nvlinks_to(two, one)) if count is not None]
+    ends = ((one, two), (two, one))
+    told = [count for count in (_nvlinks_to(*end) for end in ends) if count is not None]
     return max(told, default=None)
 
 

@@ -68,7 +68,7 @@ def test_a_ratio_holds_for_every_pool() -> None:
     # In pages, and one page more.
     assert (kv.kind, kv.tokens) == ("kv", (20_000 // 64 + 1) * 64)
     assert (swa.kind, swa.tokens) == ("swa", (16_000 // 64 + 1) * 64)
-    _, states = host_pools(facts, HYBRID, 64, by_ratio(2.0))
+    _kv, states = host_pools(facts, HYBRID, 64, by_ratio(2.0))
     # States are single: no pages.
     assert (states.kind, states.tokens, states.bytes_per_token) == ("mamba", 201, 70_000_000)
 

@@ -55,7 +55,9 @@ def test_gated_delta_networks() -> None:
     assert state is not None
     assert (len(state.layers), state.intermediate_size, state.num_groups, state.num_heads) == (36, 4096, 16, 32)
     assert (state.head_dim, state.state_size, state.conv_kernel, state.dtype) == (128, 128, 4, "float32")
-    _, _, narrow = state_from_config("Qwen3_5ForConditionalGeneration", {**QWEN3_NEXT, "mamba_ssm_dtype": "bfloat16"})
+    _layers, _full, narrow = state_from_config(
+        "Qwen3_5ForConditionalGeneration", {**QWEN3_NEXT, "mamba_ssm_dtype": "bfloat16"}
+    )
     assert narrow is not None and narrow.dtype == "bfloat16"
 
 
@@ -79,13 +81,13 @@ def test_every_layer_of_falcon_has_both() -> None:
     assert state is not None
     assert full == state.layers == tuple(range(layers))
     assert (state.intermediate_size, state.dtype) == (3072, "bfloat16")
-    _, _, wide = state_from_config("FalconH1ForCausalLM", MAMBA2)
+    _layers, _full, wide = state_from_config("FalconH1ForCausalLM", MAMBA2)
     assert wide is not None and wide.intermediate_size == 4096
 
 
 def test_granite_keeps_float32_whatever_it_says() -> None:
     types = {**MAMBA2, "layer_types": ["mamba", "attention", "mamba", "mamba"]}
-    _, full, state = state_from_config("GraniteMoeHybridForCausalLM", types)
+    _layers, full, state = state_from_config("GraniteMoeHybridForCausalLM", types)
     assert full == (1,)
     assert state is not None and (state.layers, state.dtype) == ((0, 2, 3), "float32")
     plain = {**MAMBA2, "layer_types": ["attention"] * 4}
@@ -93,17 +95,17 @@ def test_granite_keeps_float32_whatever_it_says() -> None:
 
 
 def test_short_convolutions_have_no_recurrent_state() -> None:
-    _, full, state = state_from_config("Lfm2ForCausalLM", LFM2)
+    _layers, full, state = state_from_config("Lfm2ForCausalLM", LFM2)
     assert full == (2,)
     assert state is not None
     assert (state.layers, state.state_size, state.intermediate_size, state.conv_kernel) == ((0, 1), 0, 2048, 3)
 
 
 def test_lightning_attention_has_no_convolution() -> None:
-    _, full, state = state_from_config("BailingMoeV2_5ForCausalLM", BAILING)
+    _layers, full, state = state_from_config("BailingMoeV2_5ForCausalLM", BAILING)
     assert full == (2, 5)
     assert state is not None and (state.intermediate_size, state.conv_kernel) == (0, 1)
-    _, _, delta = state_from_config("BailingMoeV3ForCausalLM", {**BAILING, "short_conv_kernel_size": 4})
+    _layers, _full, delta = state_from_config("BailingMoeV3ForCausalLM", {**BAILING, "short_conv_kernel_size": 4})
     assert delta is not None and delta.conv_kernel == 4
     scheduled = {**BAILING, "layer_group_size": [1, 0, 1, 1, 1, 0]}
     assert state_from_config("BailingMoeV3ForCausalLM", scheduled)[1] == (1, 5)
