@@ -80,16 +80,25 @@ def is_usable(gpu: Gpu) -> bool:
     )
 
 
-def seen_link(pcie: Pcie, host: Host) -> Pcie:
-    """The link as far as it is real: in a guest the slot is an invention of the hypervisor."""
-    if host.virtualization in (None, "none"):
-        return pcie
-    return replace(pcie, slot_generation_max=None, slot_width_max=None)
+def is_guests(gpu: Gpu, host: Host) -> bool:
+    """Whether the GPU was passed to a guest, by what the host's firmware or the driver says."""
+    return host.virtualization not in (None, "none") or gpu.virtualization in ("passthrough", "vgpu")
+
+
+def seen_link(gpu: Gpu, host: Host) -> Pcie:
+    """The link as far as it is real: in a guest the slot is an invention of the hypervisor.
+
+    Lanes that a guest does not have are therefore taken as the slot's: machines of clouds have boards on half of
+    their lanes by design, and nobody in the guest could reseat one.
+    """
+    if not is_guests(gpu, host):
+        return gpu.pcie
+    return replace(gpu.pcie, slot_generation_max=None, slot_width_max=gpu.pcie.width)
 
 
 def judged(one: Joined, host: Host) -> Joined:
     """The same GPU with C(pcie.state) and C(usable)."""
     gpu = one.gpu
     rest = at_rest(gpu, one.nvml.utilization if one.nvml else None)
-    pcie = replace(gpu.pcie, state=link_state(seen_link(gpu.pcie, host), rest))
+    pcie = replace(gpu.pcie, state=link_state(seen_link(gpu, host), rest))
     return replace(one, gpu=replace(gpu, pcie=pcie, usable=is_usable(gpu)))

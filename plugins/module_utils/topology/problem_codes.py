@@ -222,7 +222,8 @@ CODES: dict[str, ProblemCode] = {
     "pcie_slot_narrower": ProblemCode(
         "warning",
         "The slot has fewer PCIe lanes than the GPU.",
-        "Move the board to a wider slot; else copies to the host take that much longer.",
+        "Move the board to a wider slot (in a guest of a cloud that is how the machine is made); copies to the host "
+        "take that much longer.",
     ),
     "pcie_speed_reduced": ProblemCode(
         "warning",

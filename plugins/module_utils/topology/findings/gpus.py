@@ -13,6 +13,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Pr
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_state import (
     at_rest,
     has_lost_lanes,
+    is_guests,
     is_slow_under_load,
     seen_link,
 )
@@ -130,15 +131,15 @@ def _bus(one: Joined, host: Host) -> list[Finding]:
     gpu, pcie = one.gpu, one.gpu.pcie
     found = []
     # In a guest the slot is an invention of the hypervisor.
-    real = host.virtualization in (None, "none")
-    link = seen_link(pcie, host)
+    real = not is_guests(gpu, host)
+    link = seen_link(gpu, host)
     if has_lost_lanes(link):
         found.append(("pcie_width_reduced", gpu.index, f"{pcie.width} of {pcie.width_max} PCIe lanes"))
     if is_slow_under_load(link, at_rest(gpu, one.nvml.utilization if one.nvml else None)):
         now = f"PCIe {pcie.generation} of {pcie.generation_max} under load"
         found.append(("pcie_speed_reduced", gpu.index, now))
-    if real and pcie.width_max and pcie.slot_width_max and pcie.slot_width_max < pcie.width_max:
-        lanes = f"{pcie.width_max} PCIe lanes in a slot of {pcie.slot_width_max}"
+    if link.width_max and link.slot_width_max and link.slot_width_max < link.width_max:
+        lanes = f"{link.width_max} PCIe lanes in a slot of {link.slot_width_max}"
         found.append(("pcie_slot_narrower", gpu.index, lanes))
     reached = one.nvml.slot_generation_max if one.nvml else None
     slot = min((speed for speed in (pcie.slot_generation_max, reached) if speed), default=None)

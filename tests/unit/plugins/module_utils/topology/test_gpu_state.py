@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.gpu_state import at_rest, is_usable, link_state
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu, GpuProcess, Mode, Pcie
-from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.readings import GUEST, one, pci
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Gpu, GpuProcess, Host, Mode, Pcie
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.readings import GUEST, HOST, one, pci
 
 PROCESSES = (GpuProcess(4711, None),)
 FULL = Pcie(5, 16, 5, 16, 5, 16)
@@ -99,3 +99,19 @@ def test_a_slot_means_nothing_in_a_guest() -> None:
 )
 def test_what_a_server_can_have(facts: dict[str, Any], usable: bool) -> None:
     assert is_usable(Gpu(index=0, **facts)) is usable
+
+
+@pytest.mark.parametrize(
+    ("host", "virtualization", "state"),
+    [(HOST, None, "degraded"), (GUEST, None, "slot_limited"), (HOST, "passthrough", "slot_limited")],
+)
+def test_lanes_that_a_guest_lacks_are_not_lost(host: Host, virtualization: str | None, state: str) -> None:
+    halved = Pcie(4, 16, 4, 8)
+    seen = pci(6, generation_max=4, generation=4, width=8, slot_generation_max=4, slot_width_max=16)
+    machine = one(host, seen, pcie=halved, virtualization=virtualization)
+    assert machine.gpus[0].pcie.state == state
+    codes = {problem.code for problem in machine.problems}
+    assert ("pcie_slot_narrower" in codes, "pcie_width_reduced" in codes) == (
+        state == "slot_limited",
+        state == "degraded",
+    )
