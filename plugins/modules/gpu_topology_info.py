@@ -57,11 +57,13 @@ options:
         interpreter that runs this module lacks it and an NVML library is there, the module runs again under the first
         of these that has it.
       - Of what one pattern finds the newest version comes first. What does not exist is passed over.
-      - The default finds the environments that the role P(gpufleet.sglang.sglang#role) installs, then the system's own
-        Python, so that the module needs no options on such a node.
+      - The default finds the environment of the role P(gpufleet.sglang.probe#role), those that the role
+        P(gpufleet.sglang.sglang#role) installs, then the system's own Python, so that the module needs no options on
+        such a node.
     type: list
     elements: path
     default:
+      - /opt/gpufleet/probe/bin/python
       - /opt/sglang/*/bin/python
       - /usr/bin/python3
 requirements:
@@ -679,7 +681,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_c
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 
 # The environments that this collection installs, then the system's own Python.
-PYTHON_CANDIDATES = ["/opt/sglang/*/bin/python", "/usr/bin/python3"]
+PYTHON_CANDIDATES = ["/opt/gpufleet/probe/bin/python", "/opt/sglang/*/bin/python", "/usr/bin/python3"]
 
 Outcome = tuple["NvmlReading | None", list[Problem]]
 

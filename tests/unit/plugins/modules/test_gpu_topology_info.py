@@ -139,7 +139,11 @@ def test_candidates_that_are_no_patterns_find_nothing() -> None:
 
 
 def test_the_default_finds_the_environments_of_the_role(tmp_path: Path) -> None:
-    assert gpu_topology_info.PYTHON_CANDIDATES == ["/opt/sglang/*/bin/python", "/usr/bin/python3"]
+    assert gpu_topology_info.PYTHON_CANDIDATES == [
+        "/opt/gpufleet/probe/bin/python",
+        "/opt/sglang/*/bin/python",
+        "/usr/bin/python3",
+    ]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 86401, float("nan"), float("inf")])
