@@ -41,9 +41,11 @@ def talk(*_arguments: Any) -> None:
 
 def garble(*_arguments: Any) -> None:
     """A library that writes where it has no business."""
-    for number in range(3, 16):
-        with contextlib.suppress(OSError):
-            os.write(number, b"]\n")
+    for number in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        # How high the pipes lie depends on what the parent has open.
+        if number > 2:
+            with contextlib.suppress(OSError):
+                os.write(number, b"]\n")
 
 
 @pytest.fixture(name="binding", autouse=True)
