@@ -17,8 +17,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.nu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA
 
-TOPOLOGY = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
+TOPOLOGY = DATA / "topology"
 TARS = sorted(TOPOLOGY.glob("*/*.tar.*"))
 
 

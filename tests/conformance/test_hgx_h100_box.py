@@ -32,9 +32,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.read
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 from ansible_collections.gpufleet.sglang.tests.conformance.lspci import Printed, read_lspci, way_down, write_configs
 from ansible_collections.gpufleet.sglang.tests.conformance.lstopo import complete_for_lstopo, read_lstopo
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TOPOLOGY, read_machine, tar_named, unpack
 
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 
 NVLINKS = 18
 

@@ -18,9 +18,10 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_memory_nodes, read_place
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_list
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.places import node_of
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TOPOLOGY, read_machine
 
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 
 GIB = 1 << 30
 NODE = re.compile(

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.links import pci_level
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TOPOLOGY
 
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 
 CLOSE = ("PIX", "PXB", "PHB")
 PCI = (*CLOSE, "NODE", "SYS")

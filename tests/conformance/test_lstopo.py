@@ -25,14 +25,15 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.te
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.places import node_of
 from ansible_collections.gpufleet.sglang.tests.conformance.lstopo import Seen, mask, read_lstopo
-from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TARS, TOPOLOGY, read_machine
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
+from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TARS, read_machine
 
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 
 # These hold no CPUs, without which hwloc gives up; their own tests complete them from other evidence.
 DERIVED = ("8xh100-hgx-lspci", "8xrtxpro6000-2xepyc9575f")
 COMPLETE = [path for path in TARS if not path.name.startswith(DERIVED)]
-assert len(COMPLETE) > 15 or not TOPOLOGY.is_dir()
+assert len(COMPLETE) > 15 or not DATA.is_dir()
 
 # hwloc reads what a group of version 1 asks for (cpuset.cpus); this group is granted less (cpuset.effective_cpus).
 GRANTED_LESS = "nvidiagpunumanodes"

@@ -7,9 +7,6 @@ from __future__ import annotations
 """The shapes of 210 real machines: each probed through the real nvidia-ml-py, placed and budgeted."""
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -21,12 +18,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import Placement, place
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
-from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
-from ansible_collections.gpufleet.sglang.tests.conformance import probe_matrices
 from ansible_collections.gpufleet.sglang.tests.conformance.matrices import Matrix, build, parsed
+from ansible_collections.gpufleet.sglang.tests.conformance.probing import surveys_of
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TOPOLOGY
 
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 
 GB = 10**9
 MATRICES = 210
@@ -58,27 +55,12 @@ def _machines(tmp_path_factory: pytest.TempPathFactory) -> Machines:
     entries = json.loads((TOPOLOGY / "smi-topo-matrices.json").read_text(encoding="utf-8"))
     assert len(entries) == MATRICES
     matrices = [parsed(entry) for entry in entries]
-    compiler = machine_tree.compiler()
-    assert compiler is not None, "No C compiler to build the NVML stand-in: install gcc and libc6-dev."
     base = tmp_path_factory.mktemp("matrices")
-    machine_tree.build_library(base, compiler)
     for number, matrix in enumerate(matrices):
         build(matrix, base / "machines" / f"{number:03d}")
-    done = subprocess.run(
-        [sys.executable, "-m", probe_matrices.__name__, str(base / machine_tree.LIBRARY), str(base / "machines")],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "GPUFLEET_NVML_MACHINE": str(base / "machine.nvml"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["machine"] for line in lines] == [f"{number:03d}" for number in range(MATRICES)]
-    return [(matrix, line["survey"]) for matrix, line in zip(matrices, lines)]
+    surveys = surveys_of(base)
+    assert list(surveys) == [f"{number:03d}" for number in range(MATRICES)]
+    return list(zip(matrices, surveys.values()))
 
 
 def test_each_is_probed_as_the_matrix_gives_it(machines: Machines) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,12 +43,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions im
     parse_version,
     version_facts,
 )
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-DATA = SHARED / "sglang"
+SGLANG = DATA / "sglang"
 GIB = 1 << 30
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="no records beside the repository")
+pytestmark = needs_recorded_data
 
 BFLOAT16 = CacheType("bfloat16", 2, 2)
 # Models of the tables of defaults: attention family and KV heads.
@@ -61,12 +60,12 @@ def bytes_per_token(attention: Attention, tp: int) -> int:
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    with (DATA / name).open(newline="", encoding="utf-8") as file:
+    with (SGLANG / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def load(name: str) -> Any:
-    return json.loads((DATA / name).read_text(encoding="utf-8"))
+    return json.loads((SGLANG / name).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(("release", "least"), [("0.5.23", 600), ("0.5.9", 170)])
@@ -237,7 +236,7 @@ def test_capacities_of_the_ci_of_sglang() -> None:
 
 def test_pools_of_the_real_server_on_a_cpu() -> None:
     """The real 0.5.23 with two ranks: tokens and bytes of its log are those of a plan."""
-    log = (DATA / "real-logs" / "tp2-pinned.log").read_text(encoding="utf-8", errors="replace")
+    log = (SGLANG / "real-logs" / "tp2-pinned.log").read_text(encoding="utf-8", errors="replace")
     lines = set(re.findall(r"Allocating kv hierarchical KV host pool: (\d+) tokens, ([\d.]+) GB host memory", log))
     assert len(lines) == 1
     tokens, size = lines.pop()
@@ -258,7 +257,7 @@ def test_pools_of_the_real_server_on_a_cpu() -> None:
 
 def test_fixed_size_of_the_real_server() -> None:
     """--hicache-size 1 on 512 bytes a token: whole GB, and a page more."""
-    log = (DATA / "real-logs" / "sigterm_idle.log").read_text(encoding="utf-8", errors="replace")
+    log = (SGLANG / "real-logs" / "sigterm_idle.log").read_text(encoding="utf-8", errors="replace")
     found = re.search(r"Allocating kv hierarchical KV host pool: (\d+) tokens", log)
     assert found is not None
     facts = version_facts("0.5.23")

@@ -36,17 +36,18 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
 from ansible_collections.gpufleet.sglang.tests.conformance.pool_records import CAPACITIES, STARTUPS, Start
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 
 HERE = Path(__file__).resolve().parent
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "sglang"
+SGLANG = DATA / "sglang"
 # Half a unit of the log's second decimal, and a little for the sum of two of them.
 ROUNDING_GIB = 0.0055
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no records beside the repository")
+pytestmark = needs_recorded_data
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    found = json.loads((DATA / name).read_text(encoding="utf-8"))
+    found = json.loads((SGLANG / name).read_text(encoding="utf-8"))
     return list(found["rows"] if isinstance(found, dict) else found)
 
 

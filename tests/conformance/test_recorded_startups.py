@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 
 import pytest
 
@@ -25,11 +24,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup imp
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_view import timeline
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import FAILED, KILLED, RUNNING
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 LOGS = DATA / "sglang" / "real-logs"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no recorded logs beside the repository")
+pytestmark = needs_recorded_data
 
 _TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 

@@ -15,15 +15,16 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cpu_list
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import (
     TARS,
     TOPOLOGY,
     read_machine,
 )
 
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 # The first test is parametrized over them and would vanish without a word.
-assert TARS or not TOPOLOGY.is_dir(), f"{TOPOLOGY} holds no recorded topology (*/*.tar.*)"
+assert TARS or not DATA.is_dir(), f"{TOPOLOGY} holds no recorded topology (*/*.tar.*)"
 
 
 Recorded = Callable[[str], Path]

@@ -34,10 +34,11 @@ from ansible_collections.gpufleet.sglang.tests.conformance.lspci import (
     write_configs,
 )
 from ansible_collections.gpufleet.sglang.tests.conformance.lstopo import complete_for_lstopo, read_lstopo
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TOPOLOGY, read_machine, tar_named, unpack
 
 LOGS = TOPOLOGY / "rtx6kpro-asus-8xrtxpro6000"
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 
 REQUEST_REDIRECT = 1 << ACS_BITS.index("ReqRedir")
 OFFLINE_CPU = 239

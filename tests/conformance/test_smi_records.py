@@ -6,10 +6,6 @@ from __future__ import annotations
 
 """Recorded nvidia-smi -q -x of single GPUs: each told by the stand-in, read through the real nvidia-ml-py."""
 
-import json
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 from typing import Any
@@ -17,8 +13,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import board_of
-from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
-from ansible_collections.gpufleet.sglang.tests.conformance import probe_matrices
+from ansible_collections.gpufleet.sglang.tests.conformance.probing import surveys_of
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.conformance.recordings import TOPOLOGY
 from ansible_collections.gpufleet.sglang.tests.conformance.smi_records import (
     machine_file,
@@ -31,35 +27,19 @@ from ansible_collections.gpufleet.sglang.tests.conformance.smi_records import (
 )
 
 LOGS = sorted((TOPOLOGY / "telegraf-nvidia-smi-xml").glob("*.xml"))
-pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason="no recordings beside the repository")
+pytestmark = needs_recorded_data
 # The tests are parametrized over them and would vanish without a word.
-assert LOGS or not TOPOLOGY.is_dir(), f"{TOPOLOGY} holds no nvidia-smi -q -x"
+assert LOGS or not DATA.is_dir(), f"{TOPOLOGY} holds no nvidia-smi -q -x"
 
 
 @pytest.fixture(name="surveys", scope="module")
 def _surveys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     base = tmp_path_factory.mktemp("smi")
-    compiler = machine_tree.compiler()
-    assert compiler is not None, "No C compiler to build the NVML stand-in: install gcc and libc6-dev."
-    machine_tree.build_library(base, compiler)
     for path in LOGS:
         folder = base / "machines" / path.stem
         folder.mkdir(parents=True)
         (folder / "machine.nvml").write_text(machine_file(xml.parse(path).getroot()), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", probe_matrices.__name__, str(base / machine_tree.LIBRARY), str(base / "machines")],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "GPUFLEET_NVML_MACHINE": str(base / "machine.nvml"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return {line["machine"]: line["survey"] for line in lines}
+    return surveys_of(base)
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)

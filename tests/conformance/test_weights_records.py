@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,16 +26,16 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.rank_weights
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_groups import tensor_groups
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_layout import RankLayout
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_structure import structure_from_config
+from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.model import model_configs as models
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.model.checkpoints import (
     kimi_vision,
     model_tensors,
 )
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-LOGS = SHARED / "sglang" / "startup-logs.json"
+LOGS = DATA / "sglang" / "startup-logs.json"
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="no records beside the repository")
+pytestmark = needs_recorded_data
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 """Probes many machines in one process, as a program of its own: an NVML that is loaded cannot be unloaded.
 
-    GPUFLEET_NVML_MACHINE=FILE python -m ....probe_matrices LIBRARY FOLDER
+    GPUFLEET_NVML_MACHINE=FILE python -m ....probe_machines LIBRARY FOLDER
 
 Each folder below FOLDER is a machine; its machine.nvml takes the place of FILE, which the stand-in reads again. What
 was surveyed goes out as one line of JSON a machine.
