@@ -63,7 +63,17 @@ options:
         type: int
         default: 1
       pipeline_parallel_size:
-        description: Number of pipeline stages. Only V(1) is planned so far.
+        description: Number of pipeline stages.
+        type: int
+        default: 1
+      attention_data_parallel_size:
+        description:
+          - Number of groups into which attention data parallelism divides the ranks. Each group keeps the KV cache of
+            its own requests.
+        type: int
+        default: 1
+      expert_parallel_size:
+        description: Number of groups between which the routed experts are divided.
         type: int
         default: 1
       page_size:
@@ -83,6 +93,21 @@ options:
       mem_fraction_static:
         description: Share of the GPU memory for weights and KV cache, between 0 and 1.
         type: float
+      mem_fraction_auto:
+        description:
+          - Choose the largest O(server.mem_fraction_static) that leaves O(margin_bytes) of each GPU idle, by what was
+            observed; without an observation the release's own default.
+        type: bool
+        default: false
+      leave_bytes:
+        description: Choose the largest O(server.mem_fraction_static) that leaves this many bytes of each GPU idle.
+        type: int
+      target_tokens:
+        description: Choose the smallest O(server.mem_fraction_static) whose KV cache holds this many tokens.
+        type: int
+      max_running_requests:
+        description: Requests that the server runs at once, at most.
+        type: int
       chunked_prefill_size:
         description: Tokens a prefill chunk.
         type: int
@@ -146,6 +171,16 @@ options:
       host_memory_fraction:
         description: Share of the free host memory that the server sizes its pools by, from SGLang 0.5.21 on.
         type: float
+      auto:
+        description: Choose the largest ratio, in hundredths, that every bound of the host allows.
+        type: bool
+        default: false
+      leave_bytes:
+        description: Choose the largest ratio that leaves this many bytes of host memory available.
+        type: int
+      target_tokens:
+        description: Choose the smallest ratio whose host pool of a rank holds this many tokens.
+        type: int
       io_backend:
         description: How pages travel between device and host.
         type: str
@@ -155,6 +190,30 @@ options:
       write_policy:
         description: When pages are written to the host pool.
         type: str
+  speculative:
+    description: Speculative decoding. Off when left out.
+    type: dict
+    suboptions:
+      algorithm:
+        description: Algorithm, for example V(EAGLE), V(EAGLE3), V(NEXTN), V(STANDALONE) or V(NGRAM).
+        type: str
+        required: true
+      model:
+        description:
+          - Facts of the draft model, in the form of O(model). Left out where the target's own layers draft.
+        type: dict
+      model_path:
+        description: Folder of the draft model on the node.
+        type: path
+      num_steps:
+        description: Steps of the draft for each verification.
+        type: int
+      eagle_topk:
+        description: Tokens that the draft keeps at each step.
+        type: int
+      num_draft_tokens:
+        description: Draft tokens that one verification takes.
+        type: int
   observed:
     description: Measured values of an earlier start of the same instance. Each replaces an estimate.
     type: dict

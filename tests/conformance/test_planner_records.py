@@ -15,11 +15,11 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import Layout, cell_sizes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_fraction import (
     default_mem_fraction,
-    effective_page_size,
     prefill_graph_sizes,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_page import effective_page_size
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import Sizing, pool_tokens
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict

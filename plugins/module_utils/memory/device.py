@@ -19,27 +19,27 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_divi
     divide_tokens,
     division_of,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_fraction import (
+    fraction_in_force,
+    smallest_card,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_page import effective_page_size
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePool, DevicePools
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Observed, ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
     GIB,
-    MIB,
     format_count,
     format_gib,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import FAMILY_MLA
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import FractionDefaults, VersionFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
 # Driver context and collectives, before the weights: 0.8 GiB with one rank and 2.9 GiB with eight on 80 GB H100s
 # (SGLang start-up logs in sgl-project/sglang#1386 and #4760). Only used while nothing was measured.
 CONTEXT_BYTES_ONE_RANK = 1 * GIB
 CONTEXT_BYTES_MORE_RANKS = 3 * GIB
-
-# Page sizes that an attention backend insists on (server_args.py, arg_groups/attention_hook.py).
-_BACKEND_PAGE_SIZE = {"flashmla": 64, "cutlass_mla": 128, "trtllm_mla": 64, "trtllm_mha": 64}
 
 
 @dataclass(frozen=True)
@@ -82,63 +82,6 @@ class DevicePlan:
     assumptions: tuple[str, ...]
 
 
-def prefill_graph_sizes(limit: int) -> int:
-    """How many prefill graphs SGLang captures up to a token count (C(generate_prefill_cuda_graph_batch_sizes))."""
-    count, reached = 0, 0
-    for bound, step in ((32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256), (limit, 512)):
-        upper = min(bound, limit)
-        if upper > reached:
-            count += (upper - reached) // step
-            reached = bound
-    return count
-
-
-def default_mem_fraction(
-    defaults: FractionDefaults,
-    card_mib: int,
-    server: ServerRequest,
-    family: str,
-    attention_dp: int = 1,
-    speculative_algorithm: str | None = None,
-) -> tuple[float, str]:
-    """(fraction, formula) that a release resolves when mem_fraction_static is not given.
-
-    C(card_mib) is what C(nvidia-smi --query-gpu=memory.total) prints, the minimum over the GPUs.
-    """
-    tp = server.tensor_parallel_size
-    chunk, decode = next(
-        (chunk, small if tp < 4 else large) for below, chunk, small, large in defaults.classes if card_mib < below
-    )
-    # Attention DP divides the chunk among its ranks, but only after the fraction is computed.
-    chunk = server.chunked_prefill_size or chunk
-    reserved = 512 + max(chunk, 2048) * 1.5 + decode * 2 + server.ranks / 8 * 1024
-    if attention_dp > 1:
-        reserved += decode * attention_dp * 3
-        if decode > 300:
-            reserved += decode * attention_dp * 1.5
-    if family == FAMILY_MLA:
-        reserved += defaults.prefill_graph_mib_mla
-    else:
-        limit = min(chunk, server.max_total_tokens) if server.max_total_tokens else chunk
-        reserved += prefill_graph_sizes(limit) * defaults.prefill_graph_mib_per_size
-    if card_mib > 60 * 1024:
-        reserved = max(reserved, 10 * 1024)
-    if speculative_algorithm is not None:
-        reserved += defaults.speculative_mib.get(speculative_algorithm, defaults.speculative_mib["*"])
-    fraction = round((card_mib - reserved) / card_mib, 3)
-    return fraction, f"({card_mib:,} - {reserved:,.0f}) MiB / {card_mib:,} MiB = {fraction}"
-
-
-def effective_page_size(server: ServerRequest, gpus: tuple[GpuFacts, ...]) -> int:
-    """Tokens a page when page_size is not given: 64 for the backends that insist, else 1."""
-    if server.page_size is not None:
-        return server.page_size
-    if server.attention_backend is not None:
-        return _BACKEND_PAGE_SIZE.get(server.attention_backend, 1)
-    # Blackwell data-centre cards (sm100, sm103) default to the trtllm backends.
-    return 64 if any(gpu.compute_capability is not None and gpu.compute_capability[0] == 10 for gpu in gpus) else 1
-
-
 def plan_device(
     facts: VersionFacts,
     model: ModelFacts,
@@ -155,7 +98,7 @@ def plan_device(
         return _plan_cpu(model, server, division, explanation)
 
     assumptions: list[str] = []
-    fraction, source = _fraction(facts, model, server, gpus, observed, explanation)
+    fraction, source = fraction_in_force(facts, model, server, gpus, observed, explanation)
     before = _before_load(server, gpus, observed, assumptions)
     weights = None
     if observed.kv_pool_bytes is not None:
@@ -250,59 +193,12 @@ def _plan_cpu(model: ModelFacts, server: ServerRequest, division: Division, expl
     )
 
 
-def _smallest_card(gpus: tuple[GpuFacts, ...]) -> int | None:
-    sizes = [gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes is not None]
-    return min(sizes) if len(sizes) == len(gpus) and sizes else None
-
-
-def _fraction(
-    facts: VersionFacts,
-    model: ModelFacts,
-    server: ServerRequest,
-    gpus: tuple[GpuFacts, ...],
-    observed: Observed,
-    explanation: list[str],
-) -> tuple[float | None, str]:
-    if server.mem_fraction_static is not None:
-        if not 0 < server.mem_fraction_static < 1:
-            raise Refusal(
-                "mem_fraction_static_out_of_range",
-                f"mem_fraction_static is {server.mem_fraction_static}.",
-                "Expected a number between 0 and 1, for example 0.88.",
-                {"mem_fraction_static": server.mem_fraction_static},
-            )
-        return server.mem_fraction_static, "given"
-    if observed.mem_fraction_static is not None:
-        return observed.mem_fraction_static, "observed"
-    card = _smallest_card(gpus)
-    defaults = facts.fraction_defaults
-    if defaults is not None and not model.multimodal and card is not None:
-        # All latent caches are captured alike.
-        family = FAMILY_MLA if model.attention.latent else model.attention.family
-        fraction, formula = default_mem_fraction(defaults, card // MIB, server, family)
-        explanation.append(f"mem_fraction_static of SGLang {facts.version} = {formula}")
-        return fraction, "default"
-    if observed.kv_pool_bytes is not None:
-        return None, "unknown"
-    if model.multimodal:
-        why = f"{model.architecture} has a vision tower, for which SGLang lowers its default by the tower's size"
-    elif defaults is None:
-        why = f"the default of SGLang {facts.version} was not read from its source"
-    else:
-        why = "the size of the GPUs is not known"
-    raise Refusal(
-        "mem_fraction_static_unknown",
-        f"mem_fraction_static is not set and its default cannot be computed: {why}.",
-        "Set mem_fraction_static, or give observed.kv_pool_bytes of an earlier start.",
-    )
-
-
 def _before_load(
     server: ServerRequest, gpus: tuple[GpuFacts, ...], observed: Observed, assumptions: list[str]
 ) -> int | None:
     if observed.available_before_load_bytes is not None:
         return observed.available_before_load_bytes
-    card = _smallest_card(gpus)
+    card = smallest_card(gpus)
     if card is None:
         return None
     context = CONTEXT_BYTES_ONE_RANK if server.ranks == 1 else CONTEXT_BYTES_MORE_RANKS

@@ -29,11 +29,18 @@ class ServerRequest:
     device: str = "cuda"
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
+    attention_data_parallel_size: int = 1
+    expert_parallel_size: int = 1
     page_size: int | None = None
     kv_cache_dtype: str = "auto"
     dtype: str = "auto"
     max_total_tokens: int | None = None
     mem_fraction_static: float | None = None
+    # Instead of a fraction: the largest safe one, what is to stay idle of each GPU, or the tokens that are wanted.
+    mem_fraction_auto: bool = False
+    leave_bytes: int | None = None
+    target_tokens: int | None = None
+    max_running_requests: int | None = None
     chunked_prefill_size: int | None = None
     context_length: int | None = None
     attention_backend: str | None = None
@@ -57,9 +64,25 @@ class HiCacheRequest:
     ratio: float | None = None
     size_gb: int | None = None
     host_memory_fraction: float | None = None
+    # Instead of these: the largest safe pool, what is to stay available on the host, or the tokens that are wanted.
+    auto: bool = False
+    leave_bytes: int | None = None
+    target_tokens: int | None = None
     io_backend: str | None = None
     mem_layout: str | None = None
     write_policy: str | None = None
+
+
+@dataclass(frozen=True)
+class SpeculativeRequest:
+    """Speculative decoding; C(model) are the facts of the draft, None where the target's own layers draft."""
+
+    algorithm: str
+    model: ModelFacts | None = None
+    model_path: str | None = None
+    num_steps: int | None = None
+    eagle_topk: int | None = None
+    num_draft_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +107,7 @@ class PlanRequest:
     machine: MachineFacts
     server: ServerRequest
     hicache: HiCacheRequest
+    speculative: SpeculativeRequest | None = None
     observed: Observed = Observed()
     margin_bytes: int = DEFAULT_MARGIN_BYTES
     host_reserve_bytes: int = DEFAULT_HOST_RESERVE_BYTES
@@ -140,6 +164,9 @@ def plan_request(arguments: Mapping[str, Any]) -> PlanRequest:
         if name in server:
             server[name] = tuple(server[name])
     hicache = given("hicache")
+    speculative = given("speculative")
+    if isinstance(speculative.get("model"), Mapping):
+        speculative["model"] = model_facts(speculative["model"])
     extra = {
         key: int(arguments[key]) for key in ("margin_bytes", "host_reserve_bytes") if arguments.get(key) is not None
     }
@@ -149,6 +176,7 @@ def plan_request(arguments: Mapping[str, Any]) -> PlanRequest:
         machine=machine_facts(arguments.get("topology") or {}),
         server=ServerRequest(**server),
         hicache=HiCacheRequest(**hicache),
+        speculative=SpeculativeRequest(**speculative) if speculative else None,
         observed=Observed(**given("observed")),
         allow_oversubscription=bool(arguments.get("allow_oversubscription", False)),
         **extra,

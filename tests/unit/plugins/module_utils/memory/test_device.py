@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_fraction import (
     default_mem_fraction,
-    effective_page_size,
     prefill_graph_sizes,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_page import effective_page_size
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
