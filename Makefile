@@ -103,9 +103,12 @@ campaign: setup ## long seeded runs; `make test` holds a small slice of each
 	$(PYTEST) -q $(JUNIT) tests/campaign --rounds=$(or $(ROUNDS),200) --seed=$(or $(SEED),1) $(ARGS)
 
 .PHONY: bench
-bench: setup ## counts and ratios: what a survey of a large node costs
+bench: setup ## counts and ratios: what a survey of a large node costs, and how many plans a second
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
-	cd $(COLLECTION) && PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)/$(VENV)/bin/python tests/benchmarks/probe.py $(ARGS)
+	cd $(COLLECTION)
+	for part in $(or $(PART),probe plans); do
+	  PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)/$(VENV)/bin/python tests/benchmarks/$$part.py $(ARGS)
+	done
 
 .PHONY: docs
 docs: ## plugin documentation, changelog and README against the code
@@ -113,6 +116,10 @@ docs: ## plugin documentation, changelog and README against the code
 	antsibull-changelog lint
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-problems --check
 	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all .
+
+.PHONY: pictures
+pictures: setup ## draws the pictures of the guides anew
+	PYTHONPATH=$(CURDIR)/$(BUILD)/collections PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/draw-pictures
 
 .PHONY: format
 format: ## formats the Python files

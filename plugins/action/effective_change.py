@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import compare, read_ledger
+from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import compare
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.change import change_lines
 
 
@@ -31,17 +30,17 @@ class ActionModule(ActionBase):
         )
         status = self._execute_module(
             module_name="gpufleet.sglang.startup_status_info",
-            module_args={"unit": arguments["unit"], "sglang_version": arguments["sglang_version"], "max_lines": 0},
+            module_args={
+                "unit": arguments["unit"],
+                "sglang_version": arguments["sglang_version"],
+                "max_lines": 0,
+                "ledger_path": arguments["ledger_path"],
+            },
             task_vars=task_vars,
         )
         if status.get("failed"):
             return status
-        stored = self._execute_module(
-            module_name="ansible.legacy.slurp", module_args={"src": arguments["ledger_path"]}, task_vars=task_vars
-        )
-        # A missing ledger is the normal state of a new instance; slurp calls that a failure.
-        text = "" if stored.get("failed") else base64.b64decode(stored.get("content", "")).decode("utf-8", "replace")
-        ledger = read_ledger(text)
+        ledger = status["ledger"]
         change = compare(status["unit"], ledger, arguments["generation"])
         meaning = change_lines(ledger.get("plan"), arguments["plan"]) if change.changed else []
         result.update(

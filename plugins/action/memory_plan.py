@@ -11,6 +11,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import (
     refuse_unknown_facts,
+    refuse_unknown_model_facts,
     refuse_unknown_options,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.options import ARGUMENT_SPEC
@@ -34,6 +35,8 @@ class ActionModule(ActionBase):
             refuse_unknown_options(self._task.args, ARGUMENT_SPEC)
             _validated, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
             refuse_unknown_facts(arguments["model"], arguments["topology"])
+            draft = (arguments.get("speculative") or {}).get("model") or {}
+            refuse_unknown_model_facts(draft, "speculative.model.")
             result["plan"] = plan_as_dict(plan(plan_request(arguments)))
         except Refusal as refusal:
             result.update(failed=True, msg=str(refusal), failure=refusal.as_dict())

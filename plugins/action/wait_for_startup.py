@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup imp
     planned_bytes,
     wants_probe,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_figures import figures
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_view import (
     LiveLines,
     ranks_as_dicts,
@@ -228,6 +229,7 @@ def _report(state: StartupState) -> dict[str, Any]:
         "ranks": ranks_as_dicts(state),
         "max_total_num_tokens": state.max_total_num_tokens,
         "host_tokens": state.host_tokens,
+        "figures": figures(state),
         "elapsed_seconds": round(state.elapsed_seconds, 3),
     }
 

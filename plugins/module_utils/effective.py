@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-LEDGER_SCHEMA = 1
+# What the role writes. Schema 1 has neither measured figures nor the settings of the plan; it proves all the same.
+LEDGER_SCHEMA = 2
+READABLE_SCHEMAS = (1, LEDGER_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,20 @@ class Change:
 
 
 def read_ledger(text: str) -> dict[str, Any]:
-    """The ledger in C(text); empty if there is none or it is of another schema, as a half-written one is."""
+    """The ledger in C(text); empty if there is none or it is of a schema to come, as a half-written one is."""
     try:
         ledger = json.loads(text)
     except ValueError:
         return {}
-    usable = isinstance(ledger, dict) and ledger.get("schema") == LEDGER_SCHEMA and isinstance(ledger.get("plan"), dict)
-    return ledger if usable else {}
+    if not isinstance(ledger, dict) or ledger.get("schema") not in READABLE_SCHEMAS:
+        return {}
+    return ledger if isinstance(ledger.get("plan"), dict) else {}
+
+
+def is_in_force(unit: Mapping[str, Any], ledger: Mapping[str, Any]) -> bool:
+    """Whether the start that the ledger records is the one that runs."""
+    running = unit.get("main_pid") is not None and unit.get("active_state") == "active"
+    return bool(running and ledger and unit.get("invocation_id") == ledger.get("invocation_id"))
 
 
 def compare(unit: Mapping[str, Any], ledger: Mapping[str, Any], generation: str) -> Change:

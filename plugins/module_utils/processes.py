@@ -5,7 +5,8 @@
 """Processes of an instance: which is which rank, and what memory each holds. No I/O: texts of /proc come in.
 
 Pinned bytes show in different places by version of SGLang: RssShmem from 0.5.13 (an mmap, MAP_SHARED and anonymous),
-RssAnon before (torch.empty, then registered), nowhere but in MemAvailable to 0.5.4 (memory of the driver).
+RssAnon before (torch.empty, then registered), nowhere but in MemAvailable to 0.5.4 (memory of the driver). Pools in
+reserved huge pages show in HugetlbPages, which is no resident memory to the kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-METERS = ("shmem", "anon", "available")
+METERS = ("shmem", "anon", "hugetlb", "available")
 
 _STATUS = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
@@ -44,12 +45,14 @@ class RankReading:
     state: str | None = None
     shmem_bytes: int | None = None
     anon_bytes: int | None = None
+    hugetlb_bytes: int | None = None
     resident_bytes: int | None = None
     exit_code: int | None = None
 
     def pinned_bytes(self, meter: str) -> int | None:
         """Raw reading of the meter; what lay there before pinning began is not taken off."""
-        return {"shmem": self.shmem_bytes, "anon": self.anon_bytes}.get(meter)
+        held = {"shmem": self.shmem_bytes, "anon": self.anon_bytes, "hugetlb": self.hugetlb_bytes}
+        return held.get(meter)
 
     def as_dict(self, meter: str) -> dict[str, Any]:
         return {
@@ -61,6 +64,7 @@ class RankReading:
             "pinned_bytes": self.pinned_bytes(meter),
             "shmem_bytes": self.shmem_bytes,
             "anon_bytes": self.anon_bytes,
+            "hugetlb_bytes": self.hugetlb_bytes,
             "resident_bytes": self.resident_bytes,
             "exit_code": self.exit_code,
         }

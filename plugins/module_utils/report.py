@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.accuracy import deviation_lines, deviations
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.summary import LABEL_WIDTH, summary_lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
     format_count,
@@ -32,12 +33,15 @@ def node_report_lines(plan: Mapping[str, Any], ledger: Mapping[str, Any], change
 
     C(ledger) is the record of the proven start, empty when there is none; C(change) what effective_change returned.
     """
+    off = [one.as_dict() for one in deviations(ledger)]
     return [
         "Planned",
         *(f"  {line}" for line in summary_lines(plan)),
         "In force",
         *(f"  {line}" for line in _in_force(ledger, change)),
-        *_titled("Started", _started(ledger.get("startup") or {}, plan)),
+        *_titled("Started", _started(ledger.get("startup") or {}, ledger.get("plan") or plan)),
+        # Of a start that the plan has read itself, the summary has said it.
+        *_titled("The plan was off by", [] if off == plan["accuracy"] else deviation_lines(off)),
         *_titled("Proven", _proven(ledger.get("proof") or {})),
         *_titled("It means", _meaning(plan, ledger)),
     ]
@@ -69,6 +73,7 @@ def _in_force(ledger: Mapping[str, Any], change: Mapping[str, Any]) -> list[str]
 
 
 def _started(startup: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+    """C(plan) is the one that was started, not a later one that knows how long it took."""
     stages = startup.get("stages") or []
     lines = []
     for stage in stages:
@@ -81,7 +86,10 @@ def _started(startup: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
         detail = f"{format_gb(size)}{rate}" if size else ""
         label = stage["stage"].replace("_", " ")
         lines.append(f"{label:<{LABEL_WIDTH}}{format_seconds(stage['seconds']):>12}  {detail}".rstrip())
-    total = sum(stage["seconds"] for stage in stages if stage.get("seconds") is not None)
+    # Stages of different ranks overlap, so their sum is only what is left where the whole was not measured.
+    total = (startup.get("figures") or {}).get("start_seconds")
+    if total is None:
+        total = sum(stage["seconds"] for stage in stages if stage.get("seconds") is not None)
     if lines:
         expected = plan["timing"]["start_seconds"]
         lines.append(f"{'in all':<{LABEL_WIDTH}}{format_seconds(total):>12}  planned: about {format_seconds(expected)}")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who listens on a TCP port: parsing of /proc/net/tcp{,6} and /proc/PID/cgroup. No I/O.
+"""Who listens on TCP ports: parsing of /proc/net/tcp{,6} and /proc/PID/cgroup. No I/O.
 
 Formats: Documentation/networking/proc_net_tcp.rst and cgroups(7) of the Linux manual.
 """
@@ -43,15 +43,16 @@ def _address(text: str) -> str:
     return str(ipaddress.ip_address(b"".join(words)))
 
 
-def listening(table: str, port: int) -> Iterator[Listener]:
-    """The listening sockets on C(port) in the text of one /proc/net/tcp table."""
+def listening(table: str, first: int, last: int | None = None) -> Iterator[Listener]:
+    """The listening sockets on the ports C(first) to C(last) (or that one) in the text of one /proc/net/tcp table."""
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) < 10 or fields[3] != LISTEN:
             continue
         address, _colon, hex_port = fields[1].rpartition(":")
         try:
-            if int(hex_port, 16) == port:
+            port = int(hex_port, 16)
+            if first <= port <= (first if last is None else last):
                 yield Listener(address=_address(address), port=port, inode=int(fields[9]))
         except ValueError:
             continue  # not a line of the kernel's

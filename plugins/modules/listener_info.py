@@ -8,10 +8,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: listener_info
 version_added: 0.1.0
-short_description: Tell which process listens on a TCP port
+short_description: Tell which processes listen on TCP ports
 description:
   - Reads C(/proc/net/tcp) and C(/proc/net/tcp6) and names the process and the systemd unit behind each socket
-    that listens on the port.
+    that listens on one of the ports.
   - Owners of other users' sockets are only seen by root; they are null otherwise.
 extends_documentation_fragment:
   - gpufleet.sglang.attributes
@@ -24,13 +24,29 @@ attributes:
     platforms: linux
 options:
   port:
-    description: The TCP port, 1 to 65535.
+    description: The TCP port, 1 to 65535. Either this or O(ranges).
     type: int
-    required: true
   address:
-    description: Only sockets that would keep a server from binding this address are returned.
+    description: Only sockets that would keep a server from binding this address to O(port) are returned.
     type: str
     default: 0.0.0.0
+  ranges:
+    description: Ranges of ports, each with an address of its own. Either this or O(port).
+    type: list
+    elements: dict
+    suboptions:
+      first:
+        description: First port, 1 to 65535.
+        type: int
+        required: true
+      last:
+        description: Last port, O(ranges[].first) to 65535.
+        type: int
+        required: true
+      address:
+        description: As O(address), for this range.
+        type: str
+        default: 0.0.0.0
 author:
   - gpufleet maintainers (@gpufleet)
 """
@@ -40,11 +56,16 @@ EXAMPLES = r"""
   gpufleet.sglang.listener_info:
     port: 30000
   register: port
+
+- name: See who holds any port of a planned instance
+  gpufleet.sglang.listener_info:
+    ranges: "{{ plan.unit.ports.values() | list }}"
+  register: ports
 """
 
 RETURN = r"""
 listeners:
-  description: The listening sockets, empty when the port is free.
+  description: The listening sockets, empty when all ports are free.
   returned: always
   type: list
   elements: dict
@@ -75,6 +96,7 @@ listeners:
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -131,19 +153,43 @@ def _with_owners(listeners: list[Listener]) -> list[Listener]:
     ]
 
 
+def find_listeners(ranges: list[dict[str, Any]]) -> list[Listener]:
+    """Sockets in the way of any range, each once."""
+    tables = [_text(PROC / "net" / table) for table in ("tcp", "tcp6")]
+    found: dict[Listener, None] = {}
+    for wanted in ranges:
+        there = [one for table in tables for one in listening(table, wanted["first"], wanted["last"])]
+        found.update(dict.fromkeys(overlapping(there, wanted["address"])))
+    return list(found)
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "port": {"type": "int", "required": True},
+            "port": {"type": "int"},
             "address": {"type": "str", "default": "0.0.0.0"},
+            "ranges": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "first": {"type": "int", "required": True},
+                    "last": {"type": "int", "required": True},
+                    "address": {"type": "str", "default": "0.0.0.0"},
+                },
+            },
         },
+        required_one_of=[("port", "ranges")],
+        mutually_exclusive=[("port", "ranges")],
         supports_check_mode=True,
     )
     port = module.params["port"]
-    if not 1 <= port <= 65535:
-        module.fail_json(msg=f"port is {port}; expected 1 to 65535.")
-    found = [one for table in ("tcp", "tcp6") for one in listening(_text(PROC / "net" / table), port)]
-    held = _with_owners(overlapping(found, module.params["address"]))
+    ranges = module.params["ranges"] or []
+    if port is not None:
+        ranges = [{"first": port, "last": port, "address": module.params["address"]}]
+    for one in ranges:
+        if not 1 <= one["first"] <= one["last"] <= 65535:
+            module.fail_json(msg=f"The ports are {one['first']} to {one['last']}; expected 1 to 65535, in order.")
+    held = _with_owners(find_listeners(ranges))
     module.exit_json(changed=False, listeners=[one.as_dict() for one in held])
 
 

@@ -86,13 +86,16 @@ model:
         - What the size of the caches depends on. Null for architectures whose cache is not planned, which
           RV(model.problems) then tells.
         - C(family) is V(mha), V(gqa), V(mqa), V(mla), V(dsa) (latents with an index), V(swa) (window layers), V(linear)
-          or V(linear_mla) (state layers) or V(sparse) (heads with an index). C(num_layers) counts all layers.
+          or V(linear_mla) (state layers), V(sparse) (heads with an index) or V(compressed) (a window of every layer and
+          rows that stand for several tokens). C(num_layers) counts all layers.
         - C(full_layers) are the numbers of those that keep every token, null where all do.
         - C(window) tells of the layers that keep only a window (C(layers), C(num_kv_heads), C(head_dim), C(v_head_dim),
           C(tokens)).
         - C(index) tells of the keys by which sparse attention chooses (C(layers), C(head_dim), C(value_layers)).
         - C(state) tells of the layers that keep a state for each request (C(layers), C(intermediate_size),
           C(num_groups), C(num_heads), C(head_dim), C(state_size), C(conv_kernel), C(dtype)).
+        - C(compressed) tells of the layers with one row for several tokens (C(ratios) by layer, 0 for those with a
+          window only, C(rope_head_dim), C(index_head_dim), C(window_tokens)).
       type: dict
       sample:
         family: gqa
@@ -107,6 +110,14 @@ model:
         window: null
         index: null
         state: null
+        compressed: null
+    vision:
+      description:
+        - The size of the vision tower as SGLang counts it when it leaves room for one (C(num_hidden_layers),
+          C(hidden_size); both null for a model that only hears). Null where config.json does not tell, and for models
+          of language alone.
+      type: dict
+      sample: null
     hidden_size:
       description: Width of the model.
       type: int
@@ -236,6 +247,7 @@ model:
         num_kv_heads: 2
         head_dim: 128
         vocab_size: 320
+        hidden_size: 512
         num_experts: null
         num_shared_experts: null
         num_nextn_layers: null
@@ -314,6 +326,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
     config_dtype,
     text_config,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import MULTIMODAL
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.checkpoint import (
     HF_QUANT_CONFIG_NAME,
     QUANT_MODEL_DESCRIPTION_NAME,
@@ -323,6 +336,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.quantization
     QuantizationDetails,
     quantization_details,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.vision import vision_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_folder import (
     Digest,
     read_folder,
@@ -383,6 +397,7 @@ def read_model(path: Path, readable_by: str | None) -> dict[str, Any]:
     structure = structure_from_config(config, text)
     groups = tensor_groups(checkpoint.tensors, structure.num_layers)
     attention, refused = read_attention(config)
+    vision = vision_from_config(architecture, config) if architecture in MULTIMODAL else None
     declared = None if quantization is None else quantization.declared or quantization.method
     return {
         "path": str(folder),
@@ -392,6 +407,7 @@ def read_model(path: Path, readable_by: str | None) -> dict[str, Any]:
         "architecture": architecture,
         "model_type": config.get("model_type"),
         "attention": attention,
+        "vision": None if vision is None else vision.as_dict(),
         "hidden_size": text.get("hidden_size"),
         "vocab_size": text.get("vocab_size"),
         "max_position_embeddings": text.get("max_position_embeddings"),

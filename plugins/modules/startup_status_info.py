@@ -44,9 +44,10 @@ options:
   meter:
     description:
       - Where pinned memory shows. V(shmem) from SGLang 0.5.13 on, V(anon) from 0.5.5 on, V(available) before.
+      - V(hugetlb) where the pools lie in reserved huge pages.
       - The release decides if it is not given.
     type: str
-    choices: [shmem, anon, available]
+    choices: [shmem, anon, hugetlb, available]
   known_ranks:
     description:
       - RV(ranks) of an earlier call. A rank in it whose process is gone is returned as not alive, with its exit code
@@ -68,6 +69,9 @@ options:
     description: How many last lines to return in RV(tail). With 0 the journal is not read at all.
     type: int
     default: 20
+  ledger_path:
+    description: File in which the last proven start is recorded, to return in RV(ledger). It may be missing.
+    type: path
 seealso:
   - module: gpufleet.sglang.wait_for_startup
 author:
@@ -202,6 +206,9 @@ ranks:
     anon_bytes:
       description: Private memory that it holds.
       type: int
+    hugetlb_bytes:
+      description: Memory in reserved huge pages that it holds.
+      type: int
     resident_bytes:
       description: All memory that it holds.
       type: int
@@ -233,6 +240,16 @@ serves:
   description: Whether the server answered that it is healthy; null if it was not asked.
   returned: always
   type: bool
+ledger:
+  description: The record of the last proven start, empty where there is none that can be read.
+  returned: always
+  type: dict
+  sample: {}
+ledger_in_force:
+  description: Whether the start that RV(ledger) records is the one that runs.
+  returned: always
+  type: bool
+  sample: false
 tail:
   description: Last lines that were read, without secrets.
   returned: always
@@ -255,6 +272,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import is_in_force, read_ledger
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import (
     Record,
     cursor_time,
@@ -382,6 +400,7 @@ def _reading(node: Node, pid: int, label: str | None) -> RankReading | None:
         state=stat.state,
         shmem_bytes=status.get("RssShmem"),
         anon_bytes=status.get("RssAnon"),
+        hugetlb_bytes=status.get("HugetlbPages"),
         resident_bytes=status.get("VmRSS"),
         exit_code=exit_code(stat.exit_status) if stat.exit_status is not None else None,
     )
@@ -518,6 +537,8 @@ def look(node: Node, params: dict[str, Any]) -> dict[str, Any]:
         before = before or shape
         node.sleep(min(PAUSE_SECONDS, max(0.0, deadline - node.clock())))
     held = [one.pinned_bytes(meter) for one in ranks if one.alive]
+    path = params.get("ledger_path")
+    ledger = read_ledger(node.text(path.lstrip("/")) or "") if path else {}
     return {
         "unit": {
             **unit.as_dict(),
@@ -535,6 +556,8 @@ def look(node: Node, params: dict[str, Any]) -> dict[str, Any]:
         "activity": read_activity(node, pids),
         "host": {"memory_available_bytes": available},
         "serves": node.probe(params["ready_url"]) if params["ready_url"] else None,
+        "ledger": ledger,
+        "ledger_in_force": is_in_force(unit.as_dict(), ledger),
         "tail": list(part.tail),
         "problems": [problem.as_dict() for problem in part.problems],
     }
@@ -552,6 +575,7 @@ def main() -> None:
             "ready_url": {"type": "str"},
             "wait_seconds": {"type": "float", "default": 0},
             "max_lines": {"type": "int", "default": 20},
+            "ledger_path": {"type": "path"},
         },
         supports_check_mode=True,
     )

@@ -142,6 +142,31 @@ host_tokens:
   returned: when it was not a check
   type: int
   sample: 262145
+figures:
+  description:
+    - What the start really took, for the ledger and the next plan. Memory of GPUs is the minimum over the ranks, as
+      they print it, with two decimals of GiB (C(resolution_bytes)); C(device_pool_bytes) are all pools of a rank,
+      C(host_pool_bytes) those that all ranks announced, C(pinned_bytes) those that were metered.
+    - C(mem_fraction_static) is the one that the server resolved. C(rest_seconds) is what C(start_seconds) has beside
+      loading and pinning. What the release does not tell is null; on a CPU the memory is that of the host.
+  returned: when it was not a check
+  type: dict
+  sample:
+    mem_fraction_static: 0.88
+    available_before_load_bytes: 102649718374
+    available_after_load_bytes: 23504194109
+    available_after_pool_bytes: 12112366632
+    available_after_capture_bytes: 8000000000
+    available_at_end_bytes: 7999915458
+    device_pool_bytes: 11188387840
+    host_pool_bytes: 358160000000
+    resolution_bytes: 10737418
+    pinned_bytes: 358167420928
+    pin_seconds: 91.402
+    pin_bytes_per_second: 3918594905.2
+    load_seconds: 412.118
+    rest_seconds: 96.2
+    start_seconds: 599.72
 elapsed_seconds:
   description: How long this task waited.
   returned: when it was not a check

@@ -234,6 +234,18 @@ def tokenizer() -> dict[str, Any]:
     }
 
 
+def tokenizer_config() -> dict[str, Any]:
+    return {
+        "bos_token": "<s>",
+        "chat_template": CHAT_TEMPLATE,
+        "clean_up_tokenization_spaces": False,
+        "eos_token": "</s>",
+        "model_max_length": POSITIONS,
+        "pad_token": "<pad>",
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+
+
 def files(seed: int) -> Iterator[tuple[str, bytes]]:
     """Every file of the model, by name."""
     yield "config.json", as_json(config())
@@ -242,20 +254,7 @@ def files(seed: int) -> Iterator[tuple[str, bytes]]:
         as_json({key: value for key, value in config().items() if key.endswith("_token_id")}),
     )
     yield "tokenizer.json", as_json(tokenizer())
-    yield (
-        "tokenizer_config.json",
-        as_json(
-            {
-                "bos_token": "<s>",
-                "chat_template": CHAT_TEMPLATE,
-                "clean_up_tokenization_spaces": False,
-                "eos_token": "</s>",
-                "model_max_length": POSITIONS,
-                "pad_token": "<pad>",
-                "tokenizer_class": "PreTrainedTokenizerFast",
-            }
-        ),
-    )
+    yield "tokenizer_config.json", as_json(tokenizer_config())
     yield from weight_files(seed)
 
 

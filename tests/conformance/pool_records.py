@@ -81,7 +81,7 @@ STARTUPS: dict[str, Start | str] = {
     "glm47-flash-ascend-tp2": Start("glm-4.7-flash", 2),
     "gemma4-e4b-swa-bf16": Start("gemma-4-e4b"),
     "dflash-speculative-oom": Start("qwen3.5-27b", changed=QWEN35_9B),
-    "dsv4-flash-gb10-tp?-ep": "DeepseekV4ForCausalLM is refused by name: compressed, paged and state pools of its own",
+    "dsv4-flash-gb10-tp?-ep": "DeepSeek-V4 with a DSpark draft, which is refused by name; no fraction is told",
 }
 
 # By position, as one test file holds several launches. What a mean over different launches gives belongs to none.
@@ -112,5 +112,5 @@ CAPACITIES: tuple[Start | str, ...] = (
     Start("mimo-v2-flash", 4),
     Start("mimo-v2-flash", 2),
     Start("deepseek-v2-lite", changed=MLA_OF_30_LAYERS),
-    "DeepseekV4ForCausalLM is refused by name: compressed, paged and state pools of its own",
+    "DeepSeek-V4 with the draft's rings: judged by the slots of its pools in test_compressed_records.py",
 )

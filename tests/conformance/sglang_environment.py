@@ -37,7 +37,7 @@ def declare_torchvision_operators() -> Any:
 class KernelStandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives the names that SGLang imports from its GPU kernels; none of them is called."""
 
-    PACKAGES = ("sgl_kernel", "flashinfer")
+    PACKAGES: tuple[str, ...] = ("sgl_kernel", "flashinfer")
 
     def find_spec(self, name: str, _path: Any, _target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name.split(".")[0] not in self.PACKAGES:
@@ -60,6 +60,9 @@ class KernelStandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     class Name:
         """Anything: a function, a class to inherit from, a holder of constants."""
+
+        def __init__(self, *_arguments: Any, **_rest: Any) -> None:
+            """Inheriting from an instance calls its type with the name, the bases and the body."""
 
         def __getattr__(self, name: str) -> Any:
             return KernelStandIn.anything(name)

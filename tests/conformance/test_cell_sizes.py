@@ -247,7 +247,7 @@ def test_figures_of_the_guide(
         states = plan_states(attention.state, ranks, budget, StateRequest(), facts)
         budget = states.left_bytes
     found = device_pools(attention, cells, facts, budget, page, states=states)
-    guide = (HERE.parents[1] / "docs" / "plan.md").read_text(encoding="utf-8")
+    guide = (HERE.parents[1] / "docs" / "families.md").read_text(encoding="utf-8")
     for kind, figure in figures.items():
         assert figure == (found.tokens if kind == "tokens" else found.slots(kind))
         assert f"{figure:,}" in guide

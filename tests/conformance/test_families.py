@@ -17,6 +17,7 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import (
     ARCHITECTURES,
+    COMPRESSED,
     DRAFTS,
     GENERIC_PREFIX,
     INDEX_SINCE,
@@ -87,7 +88,7 @@ def test_kind_is_what_sglang_decides(release: str, name: str) -> None:
     else:
         assert name not in CLASSES["states"]
         assert latent == (kind == LATENT)
-    assert row["window"] == (kind == WINDOW)
+    assert row["window"] == (kind in (WINDOW, COMPRESSED))
     assert row["sparse"] == (kind == SPARSE)
     without_index = name in INDEX_SINCE and parse_version(release) < parse_version(INDEX_SINCE[name])
     assert row["index"] == (name in MAY_HAVE_INDEX and not without_index)

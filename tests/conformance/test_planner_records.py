@@ -13,32 +13,38 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_backend import (
+    attention_backend_default,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import Layout, cell_sizes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_fraction import (
-    default_mem_fraction,
-    prefill_graph_sizes,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_page import effective_page_size
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction_default import fraction_default
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import Sizing, pool_tokens
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.prefill_graphs import prefill_graph_sizes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
     HiCacheRequest,
     ServerRequest,
+    SpeculativeRequest,
     plan_request,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.reserve_parts import PREFILL_TOKENS_WITHOUT_CHUNKS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import (
     Attention,
     attention_from_config,
+    model_facts,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import resolve_sizing, resolve_transfer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import resolve_sizing
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.hicache_versions import COPIES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.speculation_versions import (
+    DEFAULT_RUNNING_REQUESTS,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.transfer import resolve_transfer
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import (
     EXAMINED,
-    FRACTION_DEFAULTS,
     OLDEST,
     parse_version,
     version_facts,
@@ -68,45 +74,61 @@ def load(name: str) -> Any:
     return json.loads((SGLANG / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("release", "least"), [("0.5.23", 600), ("0.5.9", 170)])
-def test_default_fraction_of_every_resolution(release: str, least: int) -> None:
+def resolution(release: str, row: dict[str, str]) -> dict[str, str]:
+    """What the collection computes for one row, under the names of its columns."""
+    config = load(f"model-configs/{row['model']}.json")
+    attention = attention_from_config(config)
+    model = model_facts({"architecture": config["architectures"][0], "attention": attention.as_dict()})
+    ranks, eagle = int(row["tp"]), row["variant"] == "eagle"
+    server = ServerRequest(
+        tensor_parallel_size=ranks, attention_data_parallel_size=ranks if row["variant"] == "dp-attention" else 1
+    )
+    drafts = SpeculativeRequest("EAGLE", num_steps=3, eagle_topk=1, num_draft_tokens=4) if eagle else None
+    io_backend, layout = resolve_transfer(version_facts(release), HiCacheRequest())
+    copies = io_backend if row["variant"] == "hicache" else None
+    major, minor = row["sm"].split(".")
+    card, capability = int(row["nvidia_smi_mib"]), (int(major), int(minor))
+    default = fraction_default(release, model, server, card, capability, drafts, copies)
+    attending = attention_backend_default(release, model, server, capability, drafts, copies, card)
+    found = {
+        "mem_fraction_static": f"{default.fraction:g}",
+        "chunked_prefill_size": str(default.chunk),
+        "max_prefill_tokens": str(PREFILL_TOKENS_WITHOUT_CHUNKS),
+        "max_running_requests": str(DEFAULT_RUNNING_REQUESTS) if eagle else "",
+        "page_size": str(attending.page_size),
+        "attention_backend": attending.backend,
+        "kv_cache_dtype": attending.kv_cache_dtype,
+        "hicache_io_backend": str(io_backend),
+        "hicache_mem_layout": str(layout),
+    }
+    graph = str(default.decode_graph)
+    if release == "0.5.9":
+        return {**found, "cuda_graph_max_bs": graph}
+    return {
+        **found,
+        "decode_graph_max_bs": graph,
+        "prefill_graph_max_bs": str(default.prefill.tokens),
+        "prefill_graph_backend": default.prefill.backend,
+        # The table lists the sizes of those that are not captured, too.
+        "prefill_graph_n_bs": str(prefill_graph_sizes(default.prefill.tokens)),
+    }
+
+
+ASKED = {"gpu", "nvidia_smi_mib", "sm", "model", "tp", "variant"}
+
+
+@pytest.mark.parametrize(("release", "least"), [("0.5.23", 615), ("0.5.9", 174)])
+def test_every_column_of_every_resolution(release: str, least: int) -> None:
     table = rows(f"defaults-{release}.csv")
     assert len(table) >= least
     wrong = []
     for row in table:
-        tp = int(row["tp"])
-        fraction, _formula = default_mem_fraction(
-            FRACTION_DEFAULTS[release],
-            int(row["nvidia_smi_mib"]),
-            ServerRequest(tensor_parallel_size=tp),
-            FAMILIES[row["model"]],
-            attention_dp=tp if row["variant"] == "dp-attention" else 1,
-            speculative_algorithm="EAGLE" if row["variant"] == "eagle" else None,
-        )
-        if fraction != float(row["mem_fraction_static"]):
-            wrong.append((row["gpu"], row["model"], tp, row["variant"], row["mem_fraction_static"], fraction))
+        expected = {column: value for column, value in row.items() if column not in ASKED}
+        found = resolution(release, row)
+        assert set(found) == set(expected)
+        if found != expected:
+            wrong.append((row, {name: value for name, value in found.items() if value != expected[name]}))
     assert wrong == []
-
-
-@pytest.mark.parametrize("release", ["0.5.23", "0.5.9"])
-def test_page_size_of_every_resolution(release: str) -> None:
-    for row in rows(f"defaults-{release}.csv"):
-        major, minor = row["sm"].split(".")
-        card = GpuFacts(0, compute_capability=(int(major), int(minor)))
-        assert effective_page_size(ServerRequest(), (card,)) == int(row["page_size"]), row
-
-
-@pytest.mark.parametrize("release", ["0.5.23", "0.5.9"])
-def test_default_backend_and_layout_of_every_resolution(release: str) -> None:
-    expected = resolve_transfer(version_facts(release), HiCacheRequest())
-    for row in rows(f"defaults-{release}.csv"):
-        assert (row["hicache_io_backend"], row["hicache_mem_layout"]) == expected
-
-
-def test_number_of_prefill_graphs_of_every_resolution() -> None:
-    for row in rows("defaults-0.5.23.csv"):
-        if row["prefill_graph_max_bs"] and row["prefill_graph_n_bs"]:
-            assert prefill_graph_sizes(int(row["prefill_graph_max_bs"])) == int(row["prefill_graph_n_bs"])
 
 
 def test_what_the_server_rewrites_is_refused_and_what_it_keeps_is_not() -> None:
@@ -120,8 +142,13 @@ def test_what_the_server_rewrites_is_refused_and_what_it_keeps_is_not() -> None:
         backend, layout = flags["--hicache-io-backend"], flags["--hicache-mem-layout"]
         kept = (case["hicache_io_backend"], case["hicache_mem_layout"]) == (backend, layout)
         request = HiCacheRequest(io_backend=backend, mem_layout=layout)
-        if kept:
+        if kept and (backend, layout) in COPIES:
             assert resolve_transfer(facts, request) == (backend, layout)
+        elif kept:
+            # It starts with the pair and cannot copy with it.
+            with pytest.raises(Refusal) as refusal:
+                resolve_transfer(facts, request)
+            assert refusal.value.code == "hicache_transfer_unsupported"
         else:
             with pytest.raises(Refusal) as refusal:
                 resolve_transfer(facts, request)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
+    FAMILY_COMPRESSED,
     FAMILY_DSA,
     FAMILY_MLA,
     FAMILY_SPARSE,
@@ -97,6 +98,10 @@ def cache_type(
             name = FP8 if blackwell else "bfloat16"
         if name not in ("bfloat16", "bf16", FP8):
             raise _refuse(name, "SGLang takes bfloat16 or fp8_e4m3 only", " for sparse latent attention")
+    elif attention.family == FAMILY_COMPRESSED:
+        if name not in ("auto", FP8):
+            raise _refuse(name, "SGLang's rows on NVIDIA cards are fp8_e4m3", " for compressed attention")
+        name = FP8
     elif name == "auto":
         name = model_dtype
     if name == UNPLANNED_FP4:

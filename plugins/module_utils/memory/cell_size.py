@@ -38,20 +38,37 @@ class Layout:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     attention_data_parallel_size: int = 1
+    expert_parallel_size: int = 1
 
     @property
     def attention_ranks(self) -> int:
         """Ranks that share the heads of one request."""
         return max(1, self.tensor_parallel_size // self.attention_data_parallel_size)
 
+    @property
+    def ranks(self) -> int:
+        return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    def stage_of(self, rank: int) -> int:
+        """Ranks are counted stage by stage."""
+        return rank // self.tensor_parallel_size
+
 
 @dataclass(frozen=True)
 class Draft:
-    """The draft of speculative decoding: its layers of KV cache, and its own shape where it is not the target's."""
+    """The draft of speculative decoding: its layers of KV cache, and its own shape where it is not the target's.
+
+    C(counted) is how many of its layers the budget counts, where that is another number.
+    """
 
     layers: int
     window_layers: int = 0
     attention: Attention | None = None
+    counted: int | None = None
+
+    @property
+    def counted_layers(self) -> int:
+        return self.layers if self.counted is None else self.counted
 
 
 @dataclass(frozen=True)
@@ -59,17 +76,21 @@ class CellSizes:
     """C(pools) are bytes a token and rank as allocated, by kind.
 
     C(full_budget) and C(window_budget) are what the server counts for a token of the full and of the window pool; one
-    of the window pool is only counted where there is one.
+    of the window pool is only counted where there is one. C(token_bytes) are those of a token that all layers hold,
+    where they are not whole bytes of C(pools).
     """
 
     pools: dict[str, int]
-    full_budget: int
+    full_budget: float
     window_budget: int
     explanation: tuple[str, ...]
+    token_bytes: int | None = None
 
     @property
     def allocated(self) -> int:
         """Bytes of a token that all layers hold: that of every pool by tokens but the window's and the draft's."""
+        if self.token_bytes is not None:
+            return self.token_bytes
         return sum(size for kind, size in self.pools.items() if kind not in (SWA, DRAFT))
 
 
@@ -141,17 +162,21 @@ def cell_sizes(
         {**sizes.pools, DRAFT: total},
         sizes.full_budget,
         sizes.window_budget,
-        (*sizes.explanation, f"the draft's own KV = {draft.layers} layers = {total:,} bytes a token and rank"),
+        (
+            *sizes.explanation,
+            f"the draft's own KV = {draft.layers} layer{'' if draft.layers == 1 else 's'} = {total:,} bytes a token "
+            "and rank",
+        ),
     )
 
 
 def _with_draft(cell: int, layers: int, draft: Draft | None, pools: PoolFacts) -> int:
     """The budget of a token with the draft's layers, as large as the target's."""
-    if draft is None or not pools.counts_draft or not draft.layers or not layers:
+    if draft is None or not pools.counts_draft or not draft.counted_layers or not layers:
         return cell
     if pools.draft_part_rounded:
-        return cell + int(cell * draft.layers / layers)
-    return int(cell * (1 + draft.layers / layers))
+        return cell + int(cell * draft.counted_layers / layers)
+    return int(cell * (1 + draft.counted_layers / layers))
 
 
 def _counted_draft(draft: Draft | None, pools: PoolFacts, before: int, after: int) -> tuple[str, ...]:
@@ -159,7 +184,8 @@ def _counted_draft(draft: Draft | None, pools: PoolFacts, before: int, after: in
         return ()
     if before == after:
         return ("this release does not count the draft's KV cache in the budget of a token",)
-    return (f"with {draft.layers} draft layers, the budget counts {after:,} bytes a token",)
+    plural = "" if draft.counted_layers == 1 else "s"
+    return (f"with {draft.counted_layers} draft layer{plural}, the budget counts {after:,} bytes a token",)
 
 
 def _latent_cells(
@@ -186,8 +212,8 @@ def _latent_cells(
             f"this release budgets {counted} bytes a row where it allocates {row}: the pools take more than planned "
             "for by its fraction"
         )
-    if draft is not None and pools.draft_index_apart and draft.layers and layers:
-        after = budget + index + int(budget * draft.layers / layers) + index_row * draft.layers
+    if draft is not None and pools.draft_index_apart and draft.counted_layers and layers:
+        after = budget + index + int(budget * draft.counted_layers / layers) + index_row * draft.counted_layers
     else:
         after = _with_draft(budget + index, layers, draft, pools)
     explanation += _counted_draft(draft, pools, budget + index, after)
@@ -252,8 +278,8 @@ def _window_cells(
     swa = row(window.num_kv_heads, window.head_dim + window.v_head_dim)
     full_draft = window_draft = 0
     if draft is not None and pools.counts_draft_with_window:
-        window_draft = min(max(draft.window_layers, 0), draft.layers) if pools.draft_window_layers else 0
-        full_draft = draft.layers - window_draft
+        window_draft = min(max(draft.window_layers, 0), draft.counted_layers) if pools.draft_window_layers else 0
+        full_draft = draft.counted_layers - window_draft
     sizes = {KV: full * full_layers, SWA: swa * window_layers}
     explanation = [
         f"bytes a token and rank = {full:,} x {full_layers} full layers = {sizes[KV]:,}, and in the window pool "

@@ -11,8 +11,14 @@ arg_groups/memory_hook.py (0.5.23). SGLang counts in GiB here and prints them un
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_backend import (
+    AttentionDefaults,
+    attention_backend_default,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_available import available_before_load
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_budget import estimated_budget
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_division import (
     Division,
     divide,
@@ -20,14 +26,35 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_divi
     division_of,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_fraction import (
+    Reserve,
+    capability_of,
     fraction_in_force,
     smallest_card,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_page import effective_page_size
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePool, DevicePools
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Observed, ServerRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_raise import (
+    FractionRaise,
+    idle_bytes,
+    raise_fraction,
+    used_bytes,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_weights import (
+    EVEN,
+    DeviceWeights,
+    device_weights,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.environment import AFTER_CAPTURE
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.multimodal import multimodal_reservation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
+    Observed,
+    ServerRequest,
+    SpeculativeRequest,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.speculation import (
+    resolve_speculation,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
-    GIB,
+    MIB,
     format_count,
     format_gib,
 )
@@ -36,24 +63,17 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
-# Driver context and collectives, before the weights: 0.8 GiB with one rank and 2.9 GiB with eight on 80 GB H100s
-# (SGLang start-up logs in sgl-project/sglang#1386 and #4760). Only used while nothing was measured.
-CONTEXT_BYTES_ONE_RANK = 1 * GIB
-CONTEXT_BYTES_MORE_RANKS = 3 * GIB
+_EVEN_BESIDE = "The weights divide evenly over the ranks."
 
 
 @dataclass(frozen=True)
-class FractionRaise:
-    """What idle GPU memory would give to the KV cache through a higher fraction. A proposal, not applied."""
+class StagePools:
+    """What a rank of one pipeline stage holds; there is always one stage at least."""
 
-    idle_bytes_per_gpu: int
-    margin_bytes: int
-    mem_fraction_static: float
-    gained_bytes: int
-    gained_tokens: int
-    budget_bytes: int
-    kv_pool_bytes: int
-    max_total_num_tokens: int
+    stage: int
+    layers: range
+    pools: tuple[DevicePool, ...]
+    weights_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -61,25 +81,40 @@ class DevicePlan:
     """Sizes are of one rank; None where nothing is known about them (device cpu).
 
     C(bytes_per_token) is that of a token in all layers that keep every token, C(kv_pool_bytes) that of all C(pools)
-    without their padding.
+    which the budget counts, without their padding, C(budget_bytes) what they were divided out of. Where pipeline
+    stages differ, C(pools) and C(weights_bytes) are those of the stage that takes most of each. C(draft_bytes) are the
+    draft's weights, 0 where nothing is loaded for one, and None where they are not known.
     """
 
     device: str
     division: Division
+    stages: tuple[StagePools, ...]
     pools: tuple[DevicePool, ...]
     bytes_per_token: int
     page_size: int
     max_total_num_tokens: int
+    budget_bytes: int | None
     kv_pool_bytes: int
     mem_fraction_static: float | None
     fraction_source: str
+    reserve: Reserve | None
+    attention: AttentionDefaults | None
     available_before_load_bytes: int | None
     weights_bytes: int | None
+    draft_bytes: int | None
     reserved_bytes: int | None
     headroom_bytes: int | None
     raised: FractionRaise | None
     explanation: tuple[str, ...]
     assumptions: tuple[str, ...]
+    # What a step of mem_fraction_static is a share of: the memory before loading, less where a release lowers the
+    # fraction by a factor.
+    fraction_base_bytes: int | None = None
+
+    @property
+    def total_num_tokens(self) -> int:
+        """Tokens of all groups of attention ranks together."""
+        return self.division.layout.attention_data_parallel_size * self.max_total_num_tokens
 
 
 def plan_device(
@@ -89,17 +124,34 @@ def plan_device(
     gpus: tuple[GpuFacts, ...],
     observed: Observed,
     margin_bytes: int,
-    hicache: bool = False,
+    copies: str | None = None,
+    speculative: SpeculativeRequest | None = None,
 ) -> DevicePlan:
-    """Device pools of one rank, from measurements where there are any and from named estimates otherwise."""
-    division = division_of(facts, model, server, gpus, hicache, effective_page_size(server, gpus))
+    """Device pools of one rank, from measurements where there are any and from named estimates otherwise.
+
+    C(copies) is the io backend of HiCache, None where HiCache is off.
+    """
+    speculation = resolve_speculation(str(facts.version), model, server, speculative)
+    attention = _attention(facts, model, server, gpus, copies, speculative)
+    division = division_of(
+        facts,
+        model,
+        server if attention is None else replace(server, attention_backend=attention.backend),
+        gpus,
+        copies is not None,
+        (server.page_size or 1) if attention is None else attention.page_size,
+        speculation,
+    )
     explanation = list(division.explanation)
+    held = device_weights(model, server, division.facts, speculation, gpus)
     if server.device == "cpu":
-        return _plan_cpu(model, server, division, explanation)
+        return _plan_cpu(server, division, held, explanation)
 
     assumptions: list[str] = []
-    fraction, source = fraction_in_force(facts, model, server, gpus, observed, explanation)
-    before = _before_load(server, gpus, observed, assumptions)
+    chosen = fraction_in_force(facts, model, server, gpus, observed, explanation, speculative, copies)
+    fraction = chosen.value
+    before = available_before_load(server, gpus, observed, assumptions)
+    base = None if before is None else int(before * chosen.factor)
     weights = None
     if observed.kv_pool_bytes is not None:
         budget = observed.kv_pool_bytes
@@ -107,20 +159,31 @@ def plan_device(
         measured_under = observed.mem_fraction_static
         if measured_under is None:
             assumptions.append("The KV budget was observed under the same mem_fraction_static as this plan's.")
-        elif fraction is not None and fraction != measured_under and before is not None:
-            change = int(before * (fraction - measured_under))
+        elif fraction is not None and fraction != measured_under and base is not None:
+            change = int(base * (fraction - measured_under))
             budget += change
             explanation.append(
-                f"KV budget at {fraction} = that of {measured_under} + {format_gib(before)} x "
+                f"KV budget at {fraction} = that of {measured_under} + {format_gib(base)} x "
                 f"{fraction - measured_under:+.3f} = {format_gib(budget)}"
             )
         if before is not None and observed.available_after_load_bytes is not None:
             weights = before - observed.available_after_load_bytes
     else:
-        budget, weights = _estimated_budget(facts, model, server, observed, before, fraction, explanation, assumptions)
-    if weights is None and model.weights_bytes is not None:
-        weights = math.ceil(model.weights_bytes / server.ranks)
-        assumptions.append("The weights divide evenly over the ranks.")
+        card = smallest_card(gpus)
+        multimodal = multimodal_reservation(
+            facts, model, server, capability_of(gpus), None if card is None else card // MIB
+        )
+        if chosen.after_capture:
+            assumptions.append(
+                f"SGLang {facts.version} sizes the KV cache after it has captured its graphs "
+                f"({AFTER_CAPTURE}); what they take is not known before a start and is not taken off the KV budget."
+            )
+        budget, weights = estimated_budget(
+            model, speculation, held, observed, before, chosen, multimodal, explanation, assumptions
+        )
+    if weights is None and held.largest is not None:
+        weights = held.largest
+        assumptions += [_EVEN_BESIDE if said == EVEN else said for said in held.assumptions]
 
     # Enough for a token, or there is nothing to divide.
     if budget < division.cells.allocated:
@@ -128,42 +191,72 @@ def plan_device(
     divided, lines = divide(division, budget)
     if divided.profiled < 1:
         raise _empty(budget, fraction)
+    _check_cap(division, divided)
     explanation += lines
-    reserved = math.ceil(before * (1 - fraction)) if before is not None and fraction is not None else None
+    applied = chosen.applied
+    reserved = math.ceil(before * (1 - applied)) if before is not None and applied is not None else None
     return DevicePlan(
         device=server.device,
         division=division,
+        stages=_stage_pools(division, divided, held.stages if weights == held.largest else None, weights),
         pools=divided.pools,
         bytes_per_token=division.cells.allocated,
         page_size=division.page_size,
         max_total_num_tokens=divided.tokens,
-        kv_pool_bytes=_used_bytes(divided),
+        budget_bytes=budget,
+        kv_pool_bytes=used_bytes(division, divided),
         mem_fraction_static=fraction,
-        fraction_source=source,
+        fraction_source=chosen.source,
+        reserve=chosen.reserve,
+        attention=attention,
         available_before_load_bytes=before,
         weights_bytes=weights,
+        draft_bytes=held.draft_bytes,
         reserved_bytes=reserved,
-        headroom_bytes=observed.idle_bytes_per_gpu,
-        raised=_raise_fraction(observed, division, budget, before, fraction, margin_bytes),
+        headroom_bytes=idle_bytes(observed, base, fraction),
+        raised=raise_fraction(observed, division, budget, base, fraction, margin_bytes),
         explanation=tuple(explanation),
         assumptions=tuple(assumptions),
+        fraction_base_bytes=base,
     )
 
 
-def _used_bytes(divided: DevicePools) -> int:
-    return sum(pool.used_bytes for pool in divided.pools)
+def _check_cap(division: Division, divided: DevicePools) -> None:
+    if divided.tokens < 1:
+        raise Refusal(
+            "token_cap_below_a_page",
+            f"max_total_tokens is {division.cap}, less than a page of {division.page_size} tokens.",
+            f"Expected {division.page_size} or more.",
+            {"max_total_tokens": division.cap, "page_size": division.page_size},
+        )
+
+
+def _stage_pools(
+    division: Division, divided: DevicePools, stages: tuple[int, ...] | None, weights: int | None
+) -> tuple[StagePools, ...]:
+    """C(weights) stands for every stage where it was measured, as the least free memory of all ranks decides."""
+    by_stage = stages or (weights,) * len(division.stages)
+    return tuple(
+        StagePools(number, stage.layers, pools, size)
+        for number, (stage, pools, size) in enumerate(zip(division.stages, divided.stages, by_stage))
+    )
 
 
 def _empty(budget: int, fraction: float | None) -> Refusal:
     return Refusal(
         "kv_budget_empty",
-        f"The weights leave {format_gib(budget)} a GPU for the KV cache at mem_fraction_static {fraction}.",
+        f"At mem_fraction_static {fraction} "
+        + (
+            f"{format_gib(budget)} a GPU are left for the KV cache, less than it takes."
+            if budget > 0
+            else f"nothing is left for the KV cache: the weights take {format_gib(-budget)} a GPU more than there is."
+        ),
         "Raise mem_fraction_static, use more GPUs or a smaller model.",
         {"kv_budget_bytes": budget, "mem_fraction_static": fraction},
     )
 
 
-def _plan_cpu(model: ModelFacts, server: ServerRequest, division: Division, explanation: list[str]) -> DevicePlan:
+def _plan_cpu(server: ServerRequest, division: Division, held: DeviceWeights, explanation: list[str]) -> DevicePlan:
     if server.max_total_tokens is None:
         raise Refusal(
             "token_cap_missing",
@@ -171,20 +264,25 @@ def _plan_cpu(model: ModelFacts, server: ServerRequest, division: Division, expl
             "Set max_total_tokens: without a GPU there is no card to measure a KV budget on.",
         )
     divided, lines = divide_tokens(division, server.max_total_tokens)
+    _check_cap(division, divided)
     explanation += lines
-    weights = math.ceil(model.weights_bytes / server.ranks) if model.weights_bytes is not None else None
     return DevicePlan(
         device="cpu",
         division=division,
+        stages=_stage_pools(division, divided, held.stages, held.largest),
         pools=divided.pools,
         bytes_per_token=division.cells.allocated,
         page_size=division.page_size,
         max_total_num_tokens=divided.tokens,
-        kv_pool_bytes=_used_bytes(divided),
+        budget_bytes=None,
+        kv_pool_bytes=used_bytes(division, divided),
         mem_fraction_static=server.mem_fraction_static,
         fraction_source="given" if server.mem_fraction_static is not None else "not used",
+        reserve=None,
+        attention=None,
         available_before_load_bytes=None,
-        weights_bytes=weights,
+        weights_bytes=held.largest,
+        draft_bytes=held.draft_bytes,
         reserved_bytes=None,
         headroom_bytes=None,
         raised=None,
@@ -193,88 +291,19 @@ def _plan_cpu(model: ModelFacts, server: ServerRequest, division: Division, expl
     )
 
 
-def _before_load(
-    server: ServerRequest, gpus: tuple[GpuFacts, ...], observed: Observed, assumptions: list[str]
-) -> int | None:
-    if observed.available_before_load_bytes is not None:
-        return observed.available_before_load_bytes
-    card = smallest_card(gpus)
-    if card is None:
-        return None
-    context = CONTEXT_BYTES_ONE_RANK if server.ranks == 1 else CONTEXT_BYTES_MORE_RANKS
-    assumptions.append(
-        f"CUDA context and collectives take {format_gib(context)} of a GPU before the weights are loaded "
-        "(give observed.available_before_load_bytes to replace this)."
-    )
-    return card - context
-
-
-def _estimated_budget(
+def _attention(
     facts: VersionFacts,
     model: ModelFacts,
     server: ServerRequest,
-    observed: Observed,
-    before: int | None,
-    fraction: float | None,
-    explanation: list[str],
-    assumptions: list[str],
-) -> tuple[int, int]:
-    if before is None or fraction is None:
-        raise Refusal(
-            "gpu_memory_unknown",
-            "The memory of the GPUs is not known.",
-            "Give topology.gpus[].memory_total_bytes, or observed.kv_pool_bytes of an earlier start.",
-        )
-    after = observed.available_after_load_bytes
-    if after is None:
-        if model.weights_bytes is None:
-            raise Refusal(
-                "weights_unknown",
-                f"The size of the weights of {model.name} is not known.",
-                "Give model.weights.total_bytes, or observed.available_after_load_bytes.",
-            )
-        after = before - math.ceil(model.weights_bytes / server.ranks)
-        assumptions.append(
-            "The weights divide evenly over the ranks and take no more on the GPU than in the files "
-            "(give observed.available_after_load_bytes to replace this)."
-        )
-    multimodal = facts.multimodal_reservation_bytes if model.multimodal else 0
-    budget = math.floor(after - before * (1 - fraction) - multimodal)
-    explanation.append(
-        f"KV budget = available after weights {format_gib(after)} - available before {format_gib(before)} x "
-        f"(1 - {fraction})"
-        + (f" - multimodal reservation {format_gib(multimodal)}" if multimodal else "")
-        + f" = {format_gib(budget)}"
-    )
-    return budget, before - after
-
-
-def _raise_fraction(
-    observed: Observed,
-    division: Division,
-    budget: int,
-    before: int | None,
-    fraction: float | None,
-    margin_bytes: int,
-) -> FractionRaise | None:
-    """The KV budget grows by C(before) times what the fraction grows by, so idle bytes less a margin can go there."""
-    idle = observed.idle_bytes_per_gpu
-    if idle is None or before is None or fraction is None or idle <= margin_bytes:
+    gpus: tuple[GpuFacts, ...],
+    copies: str | None,
+    speculative: SpeculativeRequest | None,
+) -> AttentionDefaults | None:
+    """What attends on GPUs; None on a CPU, whose backends take any page."""
+    if server.device == "cpu":
         return None
-    # Down to three digits, as SGLang's own default is rounded; never up into the margin.
-    raised = math.floor((fraction + (idle - margin_bytes) / before) * 1000 + 1e-9) / 1000
-    if not fraction < raised < 1:
-        return None
-    gained = math.floor(before * (raised - fraction))
-    more, _lines = divide(division, budget + gained)
-    today, _lines = divide(division, budget)
-    return FractionRaise(
-        idle_bytes_per_gpu=idle,
-        margin_bytes=margin_bytes,
-        mem_fraction_static=raised,
-        gained_bytes=gained,
-        gained_tokens=more.profiled - today.profiled,
-        budget_bytes=budget + gained,
-        kv_pool_bytes=_used_bytes(more),
-        max_total_num_tokens=more.profiled,
+    card = smallest_card(gpus)
+    card_mib = None if card is None else card // MIB
+    return attention_backend_default(
+        str(facts.version), model, server, capability_of(gpus), speculative, copies, card_mib
     )

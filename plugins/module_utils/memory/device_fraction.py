@@ -4,70 +4,122 @@
 
 """mem_fraction_static in force: the one that is given or was observed, or the default of the release.
 
-Source: SGLang, server_args.py (0.5.9), arg_groups/memory_hook.py (0.5.23).
+Beside it stands what SGLang itself would keep of the GPU and for which purpose, whatever fraction is in force.
 """
 
 from __future__ import annotations
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Observed, ServerRequest
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MIB
+from dataclasses import dataclass
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction_default import (
+    FractionDefault,
+    factor_of_load,
+    fraction_default,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
+    Observed,
+    ServerRequest,
+    SpeculativeRequest,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MIB, format_gib
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import FAMILY_MLA
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import FractionDefaults, VersionFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
+
+# A fraction lower than the default by more than this leaves memory to nobody, as far as SGLang's own estimate goes.
+_FAR_BELOW = 0.05
 
 
-def prefill_graph_sizes(limit: int) -> int:
-    """How many prefill graphs SGLang captures up to a token count (C(generate_prefill_cuda_graph_batch_sizes))."""
-    count, reached = 0, 0
-    for bound, step in ((32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256), (limit, 512)):
-        upper = min(bound, limit)
-        if upper > reached:
-            count += (upper - reached) // step
-            reached = bound
-    return count
+@dataclass(frozen=True)
+class Reserve:
+    """What SGLang itself would keep of a GPU, by purpose; its default fraction is the rest.
 
-
-def default_mem_fraction(
-    defaults: FractionDefaults,
-    card_mib: int,
-    server: ServerRequest,
-    family: str,
-    attention_dp: int = 1,
-    speculative_algorithm: str | None = None,
-) -> tuple[float, str]:
-    """(fraction, formula) that a release resolves when mem_fraction_static is not given.
-
-    C(card_mib) is what C(nvidia-smi --query-gpu=memory.total) prints, the minimum over the GPUs.
+    C(by_card_bytes) is one sum for the size of the card, in releases that do not tell purposes apart; C(floor_bytes)
+    is what the least reserve adds to them; C(rest_bytes) is the rounding of the fraction.
     """
-    tp = server.tensor_parallel_size
-    chunk, decode = next(
-        (chunk, small if tp < 4 else large) for below, chunk, small, large in defaults.classes if card_mib < below
-    )
-    # Attention DP divides the chunk among its ranks, but only after the fraction is computed.
-    chunk = server.chunked_prefill_size or chunk
-    reserved = 512 + max(chunk, 2048) * 1.5 + decode * 2 + server.ranks / 8 * 1024
-    if attention_dp > 1:
-        reserved += decode * attention_dp * 3
-        if decode > 300:
-            reserved += decode * attention_dp * 1.5
-    if family == FAMILY_MLA:
-        reserved += defaults.prefill_graph_mib_mla
-    else:
-        limit = min(chunk, server.max_total_tokens) if server.max_total_tokens else chunk
-        reserved += prefill_graph_sizes(limit) * defaults.prefill_graph_mib_per_size
-    if card_mib > 60 * 1024:
-        reserved = max(reserved, 10 * 1024)
-    if speculative_algorithm is not None:
-        reserved += defaults.speculative_mib.get(speculative_algorithm, defaults.speculative_mib["*"])
-    fraction = round((card_mib - reserved) / card_mib, 3)
-    return fraction, f"({card_mib:,} - {reserved:,.0f}) MiB / {card_mib:,} MiB = {fraction}"
+
+    mem_fraction_static: float
+    total_bytes: int
+    constant_bytes: int
+    activations_bytes: int
+    graphs_bytes: int
+    parallel_bytes: int
+    attention_dp_bytes: int
+    speculative_bytes: int
+    experts_exchange_bytes: int
+    floor_bytes: int
+    by_card_bytes: int
+    vision_bytes: int
+    rest_bytes: int
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """C(value) is the argument, C(factor) what loading the model makes of it; C(reserve) is None without a card."""
+
+    value: float | None
+    source: str
+    factor: float
+    reserve: Reserve | None
+    after_capture: bool = False  # the KV cache is sized once the graphs are captured
+
+    @property
+    def applied(self) -> float | None:
+        return None if self.value is None else self.value * self.factor
 
 
 def smallest_card(gpus: tuple[GpuFacts, ...]) -> int | None:
     sizes = [gpu.memory_total_bytes for gpu in gpus if gpu.memory_total_bytes is not None]
     return min(sizes) if len(sizes) == len(gpus) and sizes else None
+
+
+def capability_of(gpus: tuple[GpuFacts, ...]) -> tuple[int, int] | None:
+    """That of the first card whose capability is known; where cards differ, the first rank's decides."""
+    return next((gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None), None)
+
+
+def reserve_of(default: FractionDefault, card_mib: int) -> Reserve:
+    """The parts of a default in bytes; they add up to what the fraction leaves of the card."""
+    parts, total = default.parts, card_mib * (1 - default.fraction)
+    before = default.fraction / default.tower_factor if default.tower_mib == 0 else default.fraction
+    vision = default.tower_mib or card_mib * (before - default.fraction)
+    named = {
+        "constant": parts.constant,
+        "activations": parts.activations,
+        "graphs": parts.decode_graphs + parts.prefill_graphs,
+        "parallel": parts.parallel,
+        "attention_dp": parts.attention_dp,
+        "speculative": parts.speculative,
+        "experts_exchange": parts.experts_exchange,
+        "floor": parts.floor,
+        "by_card": parts.by_card,
+        "vision": vision,
+    }
+    sizes = {name: round(mib * MIB) for name, mib in named.items()}
+    whole = round(total * MIB)
+    words = {
+        "constant": "constant data",
+        "activations": "activations",
+        "graphs": "graphs",
+        "parallel": "the ranks' collectives",
+        "attention_dp": "attention DP",
+        "speculative": "drafts",
+        "experts_exchange": "the exchange between experts",
+        "floor": "the least reserve",
+        "by_card": "a card of this size",
+        "vision": "the vision tower",
+    }
+    told = [f"{format_gib(sizes[name])} for {words[name]}" for name in named if sizes[name] > 0]
+    line = f"SGLang itself would keep {format_gib(whole)} of each GPU (mem_fraction_static {default.fraction:.4g})"
+    return Reserve(
+        mem_fraction_static=default.fraction,
+        total_bytes=whole,
+        rest_bytes=whole - sum(sizes.values()),
+        explanation=line + (f": {', '.join(told)}" if told else ""),
+        **{f"{name}_bytes": size for name, size in sizes.items()},
+    )
 
 
 def fraction_in_force(
@@ -77,7 +129,25 @@ def fraction_in_force(
     gpus: tuple[GpuFacts, ...],
     observed: Observed,
     explanation: list[str],
-) -> tuple[float | None, str]:
+    speculative: SpeculativeRequest | None = None,
+    copies: str | None = None,
+) -> Fraction:
+    """The fraction and the reserve behind the default; C(copies) is the io backend of HiCache, None where it is off."""
+    release, card = str(facts.version), smallest_card(gpus)
+    factor = factor_of_load(release, model, server)
+    default, unknown = None, None
+    if card is None:
+        unknown = _unknown("the size of the GPUs is not known")
+    else:
+        try:
+            default = fraction_default(
+                release, model, server, card // MIB, capability_of(gpus), speculative, copies=copies
+            )
+        except Refusal as refusal:
+            unknown = refusal
+    reserve = None if default is None or card is None else reserve_of(default, card // MIB)
+    if reserve is not None:
+        explanation.append(reserve.explanation)
     if server.mem_fraction_static is not None:
         if not 0 < server.mem_fraction_static < 1:
             raise Refusal(
@@ -86,27 +156,75 @@ def fraction_in_force(
                 "Expected a number between 0 and 1, for example 0.88.",
                 {"mem_fraction_static": server.mem_fraction_static},
             )
-        return server.mem_fraction_static, "given"
-    if observed.mem_fraction_static is not None:
-        return observed.mem_fraction_static, "observed"
-    card = smallest_card(gpus)
-    defaults = facts.fraction_defaults
-    if defaults is not None and not model.multimodal and card is not None:
-        # All latent caches are captured alike.
-        family = FAMILY_MLA if model.attention.latent else model.attention.family
-        fraction, formula = default_mem_fraction(defaults, card // MIB, server, family)
-        explanation.append(f"mem_fraction_static of SGLang {facts.version} = {formula}")
-        return fraction, "default"
-    if observed.kv_pool_bytes is not None:
-        return None, "unknown"
-    if model.multimodal:
-        why = f"{model.architecture} has a vision tower, for which SGLang lowers its default by the tower's size"
-    elif defaults is None:
-        why = f"the default of SGLang {facts.version} was not read from its source"
+        if default is not None and default.forced and server.mem_fraction_static != default.fraction:
+            raise Refusal(
+                "mem_fraction_static_rewritten",
+                f"mem_fraction_static is {server.mem_fraction_static:g}, and SGLang {facts.version} would switch to "
+                f"{default.fraction:g} for {model.architecture}.",
+                f"Set it to {default.fraction:g} or leave it out, or take a later release.",
+                {"mem_fraction_static": server.mem_fraction_static, "rewritten_mem_fraction_static": default.fraction},
+            )
+        value, source = server.mem_fraction_static, "given"
+    elif observed.mem_fraction_static is not None:
+        value, source = observed.mem_fraction_static, "observed"
+    elif default is not None:
+        value, source = default.fraction, "default"
+        if not 0 < value < 1:
+            raise Refusal(
+                "mem_fraction_static_out_of_range",
+                f"mem_fraction_static is not set, and that of SGLang {facts.version} comes to {value:g}: "
+                f"{default.formula}.",
+                "Set server.mem_fraction_static, or lower what the release keeps a reserve for, such as "
+                "server.chunked_prefill_size.",
+                {"mem_fraction_static": value},
+            )
+        explanation.append(f"mem_fraction_static of SGLang {facts.version} = {default.formula}")
+    elif observed.kv_pool_bytes is not None:
+        return Fraction(None, "unknown", factor, reserve)
     else:
-        why = "the size of the GPUs is not known"
-    raise Refusal(
+        raise unknown or _unknown("nothing is known of the GPUs")
+    if factor != 1.0:
+        explanation.append(
+            f"SGLang {facts.version} lowers mem_fraction_static by a tenth for the vision tower when it loads the "
+            f"model: {value:.4g} x {factor:g} = {value * factor:.4g}"
+        )
+    return Fraction(value, source, factor, reserve, default is not None and default.after_capture)
+
+
+def _unknown(why: str) -> Refusal:
+    return Refusal(
         "mem_fraction_static_unknown",
         f"mem_fraction_static is not set and its default cannot be computed: {why}.",
         "Set mem_fraction_static, or give observed.kv_pool_bytes of an earlier start.",
     )
+
+
+def fraction_problems(
+    given: float | None, source: str, reserve: Reserve | None, seen_idle: bool, release: str
+) -> list[Problem]:
+    """What to say of a fraction that is given and not SGLang's own; C(seen_idle) means that a start was measured."""
+    if source != "given" or given is None or reserve is None or seen_idle:
+        return []
+    default = reserve.mem_fraction_static
+    # Defaults have three digits, but for those that a vision tower lowers.
+    if given > default + 5e-4:
+        return [
+            Problem(
+                "fraction_above_default",
+                "warning",
+                f"mem_fraction_static is {given:g}; SGLang {release}'s own default would be {default:.3f}, which keeps "
+                f"{format_gib(reserve.total_bytes)} of each GPU for activations and graphs.",
+                "Watch the first start for memory errors, or leave mem_fraction_static out.",
+            )
+        ]
+    if given < default - _FAR_BELOW:
+        return [
+            Problem(
+                "fraction_below_default",
+                "info",
+                f"mem_fraction_static is {given:g}; SGLang {release}'s own default would be {default:.3f}, which keeps "
+                f"{format_gib(reserve.total_bytes)} of each GPU and gives the rest to the weights and the KV cache.",
+                "Raise mem_fraction_static if nothing else needs the memory.",
+            )
+        ]
+    return []

@@ -35,12 +35,18 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versio
 
 @dataclass(frozen=True)
 class DevicePool:
-    """One pool of one rank: C(slots) are tokens, or states of requests; C(padding) rows come on top."""
+    """One pool of one rank: C(slots) are tokens, or states of requests; C(padding) rows come on top.
+
+    C(index_bytes_per_slot) are those of a slot that are index keys of latent attention, where a host pool is built;
+    C(layers) are those of a pool that is allocated layer by layer.
+    """
 
     kind: str
     slots: int
     bytes_per_slot: int
     padding: int
+    index_bytes_per_slot: int = 0
+    layers: int = 1
 
     @property
     def used_bytes(self) -> int:
@@ -53,12 +59,16 @@ class DevicePool:
 
 @dataclass(frozen=True)
 class DevicePools:
-    """C(tokens) is max_total_num_tokens, C(profiled) the same before a cap."""
+    """C(tokens) is max_total_num_tokens, C(profiled) the same before a cap.
+
+    C(stages) are the pools of a rank of each pipeline stage, C(pools) those of the stage that takes most.
+    """
 
     tokens: int
     profiled: int
     pools: tuple[DevicePool, ...]
     explanation: tuple[str, ...]
+    stages: tuple[tuple[DevicePool, ...], ...] = ()
 
     def slots(self, kind: str) -> int:
         return next((pool.slots for pool in self.pools if pool.kind == kind), 0)
@@ -77,12 +87,21 @@ def device_pools(
     cap: int | None = None,
     window_ratio: float = DEFAULT_WINDOW_RATIO,
     states: StatePlan | None = None,
+    added: int = 0,
 ) -> DevicePools:
-    """Pools out of C(budget_bytes), of which the states have been taken where there are any."""
+    """Pools out of C(budget_bytes), of which the states have been taken where there are any.
+
+    C(added) tokens are put on top of what the budget holds, as releases before 0.5.7 do for drafts.
+    """
     per_token = token_budget(cells, facts, window_ratio)
     first = int(int(budget_bytes) // per_token)
     words = format_count(int(per_token)) if per_token == int(per_token) else f"{per_token:,.1f}"
     lines = [f"tokens = {format_count(int(budget_bytes))} bytes // {words} = {format_count(first)}"]
+    if added:
+        first += added
+        lines.append(
+            f"tokens with those of drafts = {format_count(first)}: this release adds them to what the budget holds"
+        )
     profiled = tokens = _pages(first, page_size)
     if page_size > 1:
         lines.append(f"tokens in whole pages of {page_size} = {format_count(profiled)}")

@@ -2,72 +2,120 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host part of one plan: what the pools of all ranks come to on this machine, with its arithmetic told in words.
+"""The host part of one plan: what the pools of all ranks come to on this machine.
 
-The terms and the rules behind them are in host.py.
+The terms and the rules behind them are in host.py, host_room.py and guard.py; the arithmetic in words is in
+host_words.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import MAMBA
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.compressed_host import check_compressed_host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.guard import GuardNeed
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import (
     BY_FRACTION,
     BY_SIZE,
     DISABLED,
-    GuardNeed,
     Limit,
-    NodeShare,
     Pool,
     Sizing,
-    auto_ratio,
-    guard_need,
-    limits,
-    shares,
-    usable_host_bytes,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_allocation import (
+    Allocation,
+    resolve_allocation,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_candidate import (
+    Candidate,
+    candidate_of,
+    largest_fraction_for,
+    largest_ratio_for,
+    largest_size_for,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_nodes import NodeShare, node_rooms
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_pools import (
     check_host_pools,
     copies_of,
-    host_pools,
-    largest_ratio_of,
-    largest_size_of,
-    mirrored_bytes,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_room import (
+    Bound,
+    HostRoom,
+    RankPools,
+    bounds,
+    control_group_bytes,
+    guard_need_of,
+    limits,
+    pinned_on,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import Seat
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.host_memory_versions import host_memory_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
 
 @dataclass(frozen=True)
 class HostPlan:
-    """Host pools of all ranks and what they ask of the machine; see host.py for each term."""
+    """Host pools of all ranks and what they ask of the machine; see host.py and host_room.py for each term.
+
+    C(groups) are the ranks by their pools, one for each pipeline stage, empty without HiCache; C(copies) are, for each
+    pool of each group, the ranks with one of their own.
+    """
 
     sizing: Sizing
     effective_ratio: float | None
-    pools: tuple[Pool, ...]
-    ranks: int
-    copies: tuple[int, ...]  # for each pool, the ranks with one of their own
+    groups: tuple[RankPools, ...]
+    copies: tuple[tuple[int, ...], ...]
+    room: HostRoom
     nodes: tuple[NodeShare, ...]
-    numa_binding: str
-    reserve_bytes: int
-    held_by_device_bytes: int
-    available_bytes: int | None
     guard: GuardNeed | None
     limits: tuple[Limit, ...]
-    largest_ratio: float | None
-    largest_size_gb: int | None
-    meter: str
     io_backend: str | None
     mem_layout: str | None
     write_policy: str | None
+    ranks: int
+    candidate: Candidate | None
+
+    @cached_property
+    def largest_ratio(self) -> float | None:
+        """The largest ratio, in hundredths, that every bound allows; None if there is none or nothing is bounded."""
+        if self.candidate is None or not self.limits:
+            return None
+        return largest_ratio_for(self.candidate, self.limits[0].bytes_per_rank)
+
+    @cached_property
+    def largest_size_gb(self) -> int | None:
+        if self.candidate is None or not self.limits:
+            return None
+        return largest_size_for(self.candidate, self.limits[0].bytes_per_rank)
+
+    @cached_property
+    def largest_fraction(self) -> float | None:
+        """None where the server does not size its pools by a fraction in this plan."""
+        if self.candidate is None or not self.limits or self.sizing.mode != BY_FRACTION:
+            return None
+        return largest_fraction_for(self.candidate)
+
+    @property
+    def largest_group(self) -> RankPools | None:
+        """The ranks with the largest pools: what has to fit a rank."""
+        return max(self.groups, key=lambda group: group.bytes_per_rank, default=None)
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        return self.largest_group.pools if self.largest_group is not None else ()
 
     @property
     def tokens(self) -> int:
         return self.pools[0].tokens if self.pools else 0
+
+    @property
+    def bounds(self) -> list[Bound]:
+        """Every bound on the pools, held or not."""
+        return bounds(self.room, self.sizing, self.groups) if self.groups else []
 
     @property
     def bytes_per_rank(self) -> int:
@@ -75,26 +123,105 @@ class HostPlan:
 
     @property
     def bytes_total(self) -> int:
-        return self.ranks * self.bytes_per_rank
+        return sum(group.bytes_per_rank * len(group.ranks) for group in self.groups)
+
+    @property
+    def pinned_bytes_total(self) -> int:
+        """What is pinned for them: more where the allocator rounds up."""
+        return sum(group.pinned_per_rank * len(group.ranks) for group in self.groups)
+
+    @property
+    def drawn_bytes(self) -> int:
+        """What the pools take of the available memory: nothing where they lie in reserved huge pages."""
+        return self.room.allocation.drawn(self.pinned_bytes_total)
 
     @property
     def unique_bytes(self) -> int:
-        return sum(pool.bytes_per_rank * copies for pool, copies in zip(self.pools, self.copies))
+        return sum(
+            pool.bytes_per_rank * copies
+            for group, counts in zip(self.groups, self.copies)
+            for pool, copies in zip(group.pools, counts)
+        )
 
     @property
     def duplication_factor(self) -> float:
         return self.bytes_total / self.unique_bytes if self.unique_bytes else 1.0
 
     @property
+    def numa_binding(self) -> str:
+        return self.room.binding
+
+    @property
+    def reserve_bytes(self) -> int:
+        return self.room.reserve_bytes
+
+    @property
+    def held_by_device_bytes(self) -> int:
+        return self.room.held_by_device_bytes
+
+    @property
+    def meter(self) -> str:
+        return self.room.allocation.meter
+
+    @property
+    def available_bytes(self) -> int | None:
+        """What pools, reserve and, on a CPU, the device's own memory can have."""
+        usable = self.room.usable_bytes
+        return None if usable is None else usable + self.held_by_device_bytes
+
+    @property
     def required_available_bytes(self) -> int:
         """What has to be available before the start, so that every pool fits and the reserve stays."""
-        return self.bytes_total + self.held_by_device_bytes + self.reserve_bytes
+        return self.drawn_bytes + self.held_by_device_bytes + self.reserve_bytes
 
     @property
     def left_bytes(self) -> int | None:
-        if self.available_bytes is None:
-            return None
-        return self.available_bytes - self.held_by_device_bytes - self.bytes_total
+        usable = self.room.usable_bytes
+        return None if usable is None else usable - self.drawn_bytes
+
+
+def host_room(
+    request: PlanRequest,
+    facts: VersionFacts,
+    allocation: Allocation,
+    device: DevicePlan,
+    seats: Sequence[Seat],
+    binding: str,
+    assumptions: list[str],
+) -> HostRoom:
+    """What the machine has for host pools, with what the running instance of this plan holds given back."""
+    machine, own = request.machine, request.observed.own_pinned_bytes or 0
+    # Pools in huge pages give their pages back, and no available memory.
+    freed = 0 if allocation.hugepage_bytes is not None else own
+    # On a CPU the "device" pool and the weights are host memory as well.
+    held = 0
+    if device.device == "cpu":
+        kept = sum(pool.used_bytes for stage in device.stages for pool in stage.pools)
+        held = request.server.tensor_parallel_size * kept + (request.model.weights_bytes or 0)
+    available = machine.memory_available_bytes
+    return HostRoom(
+        facts=facts,
+        allocation=allocation,
+        draft_packed=draft_is_packed(facts, device),
+        available_bytes=None if available is None else available + freed,
+        group_bytes=control_group_bytes(machine, freed),
+        held_by_device_bytes=held,
+        reserve_bytes=request.host_reserve_bytes,
+        nodes=node_rooms(machine, seats, allocation, request.host_reserve_bytes, own, assumptions),
+        binding=binding,
+    )
+
+
+def draft_is_packed(facts: VersionFacts, device: DevicePlan) -> bool:
+    """Whether the draft's layers lie in the target's host pool, so that one check is of both.
+
+    base_spec_worker.py C(_can_pack_hicache_mtp): layers of the target's own checkpoint that predict further tokens.
+    """
+    speculation = device.division.speculation
+    if speculation is None or not host_memory_facts(facts.version).packs_drafts:
+        return False
+    predicts = speculation.own_layers > 0 or bool(speculation.model is not None and speculation.model.nextn_layers)
+    return predicts and speculation.algorithm in ("EAGLE", "NEXTN")
 
 
 def plan_host(
@@ -107,50 +234,49 @@ def plan_host(
     numa_binding: str,
     assumptions: list[str],
 ) -> HostPlan:
-    ranks = request.server.ranks
-    own = request.observed.own_pinned_bytes or 0
-    # On a CPU the "device" pool and the weights are host memory as well.
-    held = 0
-    if device.device == "cpu":
-        held = ranks * device.kv_pool_bytes + (request.model.weights_bytes or 0)
-    usable = usable_host_bytes(request.machine, own, held)
-    pools: tuple[Pool, ...] = ()
-    ratio = sizing.ratio
-    if sizing.mode == BY_FRACTION:
-        ratio = facts.default_ratio
-        if usable is not None:
-            ratio = auto_ratio(facts, mirrored_bytes(device.pools), ranks, usable, sizing.fraction or 1.0)
+    allocation = resolve_allocation(facts, request.hicache)
+    room = host_room(request, facts, allocation, device, placed, numa_binding, assumptions)
+    groups: tuple[RankPools, ...] = ()
+    found: tuple[Limit, ...] = ()
+    ratio, candidate = sizing.ratio, None
     if sizing.mode != DISABLED:
-        effective = Sizing(sizing.mode, ratio=ratio, size_gb=sizing.size_gb, fraction=sizing.fraction)
         check_host_pools(facts, device.division.attention)
-        pools = host_pools(facts, device.pools, device.page_size, effective)
-    bytes_per_rank = sum(pool.bytes_per_rank for pool in pools)
-    reserve = request.host_reserve_bytes
-    nodes = shares(request.machine, placed, bytes_per_rank, reserve, own, assumptions)
-    bounds = limits(facts, ranks, usable, reserve, nodes, sizing, numa_binding) if pools else ()
-    tightest = bounds[0].bytes_per_rank if bounds else None
-    geometry = (facts, device.pools, device.page_size)
+        check_compressed_host(facts, device.division.attention, device.division.layout, sizing)
+        candidate = candidate_of(room, device)
+        ratio, groups = candidate.effective_ratio(sizing), candidate.groups(sizing)
+        found = limits(room, sizing, groups)
     return HostPlan(
         sizing=sizing,
         effective_ratio=ratio if sizing.mode != BY_SIZE else None,
-        pools=pools,
-        ranks=ranks,
-        copies=tuple(
-            copies_of(device.division.attention, pool.kind, request.server.tensor_parallel_size) for pool in pools
+        groups=groups,
+        copies=tuple(_copies(device, group) for group in groups),
+        room=room,
+        nodes=tuple(
+            NodeShare(
+                node=node.node,
+                ranks=tuple(sorted(node.ranks)),
+                pinned_bytes=pinned_on(node, groups),
+                drawn_bytes=allocation.drawn(pinned_on(node, groups)),
+                available_bytes=node.available_bytes,
+                huge_free_bytes=node.huge_free_bytes,
+            )
+            for node in room.nodes
         ),
-        nodes=nodes,
-        numa_binding=numa_binding,
-        reserve_bytes=reserve,
-        held_by_device_bytes=held,
-        available_bytes=None if usable is None else usable + held,
-        guard=guard_need(facts, ranks, bytes_per_rank, sizing) if pools else None,
-        limits=bounds,
-        largest_ratio=None if tightest is None else largest_ratio_of(*geometry, tightest),
-        largest_size_gb=None if tightest is None else largest_size_of(*geometry, tightest),
-        meter=facts.meter,
+        guard=guard_need_of(room, sizing, groups) if groups else None,
+        limits=found,
         io_backend=transfer[0],
         mem_layout=transfer[1],
-        write_policy=(request.hicache.write_policy or facts.default_write_policy) if pools else None,
+        write_policy=(request.hicache.write_policy or facts.default_write_policy) if groups else None,
+        ranks=request.server.ranks,
+        candidate=candidate,
+    )
+
+
+def _copies(device: DevicePlan, group: RankPools) -> tuple[int, ...]:
+    layout, attention = device.division.layout, device.division.attention
+    return tuple(
+        copies_of(attention, pool.kind, layout.tensor_parallel_size, layout.attention_data_parallel_size)
+        for pool in group.pools
     )
 
 
@@ -161,63 +287,3 @@ def asked_for(host: HostPlan) -> str:
     if host.sizing.mode == BY_FRACTION:
         return f"HiCache with host memory fraction {host.sizing.fraction} (ratio {host.effective_ratio:.3f})"
     return f"HiCache ratio {host.sizing.ratio}"
-
-
-def _pool_lines(device: DevicePlan, host: HostPlan) -> list[str]:
-    first, *others = host.pools
-    lines = [
-        f"host tokens a rank = {asked_for(host)} of {format_count(device.max_total_num_tokens)} device tokens, "
-        f"in pages of {device.page_size} = {format_count(first.tokens)}",
-        f"host bytes a rank = {format_count(first.tokens)} x {first.bytes_per_token:,} = "
-        f"{format_gb(first.bytes_per_rank)}",
-    ]
-    lines += [
-        f"host {pool.kind} pool = {format_count(pool.tokens)} {'states' if pool.kind == MAMBA else 'tokens'} x "
-        f"{pool.bytes_per_token:,} = {format_gb(pool.bytes_per_rank)}"
-        for pool in others
-    ]
-    if others:
-        lines.append(f"host bytes a rank in {len(host.pools)} pools = {format_gb(host.bytes_per_rank)}")
-    return lines
-
-
-def _total_line(host: HostPlan) -> str:
-    total = (
-        f"host bytes in all = {host.ranks} ranks x {format_gb(host.bytes_per_rank)} = {format_gb(host.bytes_total)}; "
-    )
-    if len(set(host.copies)) > 1:
-        return f"{total}{format_gb(host.unique_bytes)} of them unique"
-    copies = host.copies[0]
-    return (
-        f"{total}{copies} of them hold{'s' if copies == 1 else ''} a cache of {'its' if copies == 1 else 'their'} own "
-        f"= {format_gb(host.unique_bytes)} unique"
-    )
-
-
-def explain_host(device: DevicePlan, host: HostPlan) -> list[str]:
-    """The arithmetic of the host pools, a line for each number."""
-    if not host.pools or host.guard is None:
-        return ["HiCache is off"]
-    of_device = ""
-    if host.held_by_device_bytes:
-        of_device = f" + {format_gb(host.held_by_device_bytes)} of the CPU's own KV cache and weights"
-    lines = [*_pool_lines(device, host), _total_line(host)]
-    lines.append(
-        f"must be available = {format_gb(host.bytes_total)}{of_device} + {format_gb(host.reserve_bytes)} reserve = "
-        f"{format_gb(host.required_available_bytes)}"
-    )
-    guard = host.guard
-    if guard.variant == "A":
-        lines.append(f"guard A asks for one rank + 10 GiB = {format_gb(guard.required_bytes)}")
-    elif guard.best_order_bytes == guard.worst_order_bytes:
-        lines.append(f"guard {guard.variant} books all ranks against one snapshot = {format_gb(guard.required_bytes)}")
-    else:
-        lines.append(
-            f"guard {guard.variant} asks, of the last rank to arrive, for (2 x {host.ranks} - 1) x "
-            f"{format_gb(host.bytes_per_rank)} + 10 GiB = {format_gb(guard.required_bytes)}"
-        )
-    lines += [
-        f"a rank may pin {format_gb(limit.bytes_per_rank)} by the {limit.name}: {limit.explanation}"
-        for limit in host.limits
-    ]
-    return lines

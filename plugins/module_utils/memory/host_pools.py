@@ -19,16 +19,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import DRAFT, INDEXER, KV, MAMBA, SWA
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePool
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import (
-    BY_RATIO,
-    BY_SIZE,
-    RATIO_STEP,
-    Pool,
-    Sizing,
-    largest_fitting,
-    pool_tokens,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.compressed_host import (
+    compressed_host_pools,
+    keeps_compressed,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePool
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_SIZE, Pool, Sizing, pool_tokens
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_allocation import Allocation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
     FAMILY_DSA,
@@ -36,11 +33,15 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention im
     Attention,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.host_memory_versions import host_memory_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import INDEX_JOINED, pool_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
-# The pools between which a size is divided.
+# Pools that a size is divided between; the others follow the KV pool's tokens or are not built of a size at all.
 _SHARING = (KV, SWA, MAMBA)
+# Tensors that a pool allocates one by one: of states, a recurrent one and up to three convolutions
+# (pool_host/mamba.py); of rows joined with their index keys, both.
+_STATE_TENSORS, _JOINED_TENSORS = 4, 2
 
 
 def check_host_pools(facts: VersionFacts, attention: Attention) -> None:
@@ -51,6 +52,13 @@ def check_host_pools(facts: VersionFacts, attention: Attention) -> None:
         missing = "window layers begins with 0.5.13"
     elif attention.state is not None and not pools.host_states:
         missing = "states begins with 0.5.10"
+    elif (
+        not attention.latent
+        and attention.head_dim != attention.v_head_dim
+        and pools.allocates_value_width
+        and not pools.host_value_width
+    ):
+        missing = "values of another width than the keys begins with 0.5.14"
     elif attention.family == FAMILY_DSA and pools.host_index is None:
         missing = "index keys begins with 0.5.9"
     elif attention.family == FAMILY_SPARSE and attention.index is not None and attention.index.value_layers:
@@ -68,32 +76,82 @@ def check_host_pools(facts: VersionFacts, attention: Attention) -> None:
         )
 
 
-def host_pools(facts: VersionFacts, device: Sequence[DevicePool], page_size: int, sizing: Sizing) -> tuple[Pool, ...]:
-    """Slots and bytes a slot of every host pool of one rank; C(device) are its pools on the device."""
+def host_pools(
+    facts: VersionFacts,
+    device: Sequence[DevicePool],
+    page_size: int,
+    sizing: Sizing,
+    allocation: Allocation | None = None,
+) -> tuple[Pool, ...]:
+    """Every host pool of one rank, in the order in which they are built; C(device) are its pools on the device."""
     rules = pool_facts(str(facts.version))
+    lies = allocation or Allocation(facts.meter)
+    if keeps_compressed(device):
+        return compressed_host_pools(facts, device, sizing, lies)
     joined = rules.host_index == INDEX_JOINED
     index = next((pool for pool in device if pool.kind == INDEXER), None)
     built: list[Pool] = []
     sharing = sum(pool.allocated_bytes for pool in device if pool.kind in _SHARING)
+
+    # indexer_page_num = (size + page_size + 1) // page_size, where size is of whole pages (since 0.5.9, in
+    # memory_pool_host.py, from 0.5.19 on in pool_host/dsa.py).
+    spare_tokens = (page_size + 1) // page_size * page_size
+
+    def add(kind: str, tokens: int, size: int, keys: int, tensors: int = 1) -> None:
+        spare = spare_tokens * keys
+        built.append(Pool(kind, tokens, size, lies.pinned(tokens * size + spare, tensors), spare))
+
     for pool in device:
         size = pool.bytes_per_slot
-        if pool.kind == KV and index is not None and joined:
-            size += index.bytes_per_slot
         if pool.kind == INDEXER:
             if not joined:
-                built.append(Pool(INDEXER, built[0].tokens, size))
+                add(INDEXER, built[0].tokens, size, pool.index_bytes_per_slot)
             continue
         if pool.kind == DRAFT:
             # A sidecar with the slots of the KV pool, a page more as long as it was sized by a ratio of its own.
-            built.append(Pool(DRAFT, built[0].tokens, size))
+            add(DRAFT, built[0].tokens, size, pool.index_bytes_per_slot)
             continue
         own = sizing
         if sizing.mode == BY_SIZE and rules.splits_size and len([p for p in device if p.kind in _SHARING]) > 1:
             own = replace(sizing, size_gb=None, size_bytes=(sizing.size_gb or 0) * pool.allocated_bytes / sharing * GB)
         # States are single: a slot more, not a page.
         page = 1 if pool.kind == MAMBA else page_size
-        built.append(Pool(pool.kind, max(0, pool_tokens(facts, pool.slots, page, size, own)), size))
+        tensors, keys = _STATE_TENSORS if pool.kind == MAMBA else 1, 0
+        if pool.kind == KV and index is not None and joined:
+            size, tensors, keys = size + index.bytes_per_slot, _JOINED_TENSORS, index.index_bytes_per_slot
+        add(pool.kind, max(0, pool_tokens(facts, pool.slots, page, size, own)), size, keys, tensors)
     return tuple(built)
+
+
+def stages_of_host(
+    facts: VersionFacts,
+    stages: Sequence[Sequence[DevicePool]],
+    page_size: int,
+    sizing: Sizing,
+    allocation: Allocation,
+) -> tuple[tuple[Pool, ...], ...]:
+    """The host pools of one rank of each pipeline stage; a size gives all stages the tokens of the poorest."""
+    built = [host_pools(facts, stage, page_size, sizing, allocation) for stage in stages]
+    if len(built) == 1 or sizing.mode != BY_SIZE or not host_memory_facts(facts.version).syncs_fixed_size:
+        return tuple(built)
+    fewest: dict[str, int] = {}
+    for pools in built:
+        for pool in pools:
+            fewest[pool.kind] = min(pool.tokens, fewest.get(pool.kind, pool.tokens))
+    return tuple(
+        tuple(
+            replace(
+                pool,
+                tokens=fewest[pool.kind],
+                pinned_bytes=allocation.pinned(
+                    fewest[pool.kind] * pool.bytes_per_token + pool.spare_bytes,
+                    _STATE_TENSORS if pool.kind == MAMBA else 1,
+                ),
+            )
+            for pool in pools
+        )
+        for pools in built
+    )
 
 
 def host_bytes(pools: Sequence[Pool]) -> int:
@@ -105,54 +163,26 @@ def mirrored_bytes(device: Sequence[DevicePool]) -> int:
     return sum(pool.allocated_bytes for pool in device)
 
 
-def _allowed(facts: VersionFacts, device: Sequence[DevicePool], built: Sequence[Pool]) -> bool:
-    """To 0.5.14 every host pool has to be larger than its device pool."""
+def larger_than_device(facts: VersionFacts, device: Sequence[DevicePool], built: Sequence[Pool]) -> bool:
+    """Whether the release takes these pools: to 0.5.14 each has to be larger than its device pool, none is empty."""
     slots = {pool.kind: pool.slots for pool in device}
-    least = 0 if not facts.smaller_than_device_is_fatal else None
+    # Compressed pools are made larger by themselves in those releases.
+    least = 0 if not facts.smaller_than_device_is_fatal or keeps_compressed(device) else None
     return all(pool.tokens > (slots.get(pool.kind, 0) if least is None else least) for pool in built)
 
 
-def largest_ratio_of(
-    facts: VersionFacts, device: Sequence[DevicePool], page_size: int, bytes_per_rank: int
-) -> float | None:
-    """The largest ratio, in hundredths, whose pools stay within C(bytes_per_rank); None if none is possible."""
-
-    def built(hundredths: int) -> tuple[Pool, ...]:
-        return host_pools(facts, device, page_size, Sizing(BY_RATIO, ratio=hundredths / RATIO_STEP))
-
-    used = sum(pool.used_bytes for pool in device)
-    if used < 1:
-        return None
-    # A page or a slot more in each pool, for the releases that round down.
-    reach = max(0, bytes_per_rank) + sum(pool.bytes_per_slot * max(page_size, pool.padding) for pool in device)
-    found = largest_fitting(
-        reach * RATIO_STEP // used + 1, lambda hundredths: host_bytes(built(hundredths)) <= bytes_per_rank
-    )
-    return found / RATIO_STEP if found and _allowed(facts, device, built(found)) else None
-
-
-def largest_size_of(
-    facts: VersionFacts, device: Sequence[DevicePool], page_size: int, bytes_per_rank: int
-) -> int | None:
-    """The largest whole C(--hicache-size) whose pools stay within C(bytes_per_rank)."""
-
-    def built(size_gb: int) -> tuple[Pool, ...]:
-        return host_pools(facts, device, page_size, Sizing(BY_SIZE, size_gb=size_gb))
-
-    found = largest_fitting(max(0, bytes_per_rank) // GB + 1, lambda size: host_bytes(built(size)) <= bytes_per_rank)
-    return found if found and _allowed(facts, device, built(found)) else None
-
-
-def copies_of(attention: Attention, kind: str, ranks: int) -> int:
-    """How many ranks hold a pool of their own; the others hold a copy of one of them.
+def copies_of(attention: Attention, kind: str, ranks: int, groups: int = 1) -> int:
+    """How many ranks of a stage hold a pool of their own; the others hold a copy of one of them.
 
     Latent rows and index keys are alike on every rank; with fewer KV heads than ranks each head lives on several;
-    states are divided by heads of their own.
+    states are divided by heads of their own. C(groups) are those of attention data parallelism: each keeps the cache of
+    requests of its own, and divides the heads over its own C(ranks / groups).
     """
+    within = ranks // groups
     if kind in (INDEXER, DRAFT) and (kind == INDEXER or attention.latent):
-        return 1
+        return groups
     if kind == MAMBA:
         return ranks
     if kind == SWA and attention.window is not None:
-        return min(ranks, attention.window.num_kv_heads)
-    return 1 if attention.latent else min(ranks, attention.num_kv_heads)
+        return groups * min(within, attention.window.num_kv_heads)
+    return groups * (1 if attention.latent else min(within, attention.num_kv_heads))

@@ -30,6 +30,7 @@ MODEL_KEYS = frozenset(
         "architecture",
         "model_type",
         "attention",
+        "vision",
         "hidden_size",
         "vocab_size",
         "max_position_embeddings",
@@ -71,7 +72,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> No
         closest = difflib.get_close_matches(str(key), names, n=1)
         raise Refusal(
             "option_unknown",
-            f"{where}{key} is not known to memory_plan.",
+            f"{where}{key} is not known.",
             f"The closest is {where}{closest[0]}." if closest else f"Expected one of {', '.join(names)}.",
             {"option": f"{where}{key}", "closest": f"{where}{closest[0]}" if closest else None},
         )
@@ -95,12 +96,17 @@ def refuse_unknown_options(arguments: Mapping[str, Any], spec: Mapping[str, Any]
             refuse_unknown_options(value, nested, f"{where}{key}.")
 
 
-def refuse_unknown_facts(model: Mapping[str, Any], topology: Mapping[str, Any]) -> None:
-    """C(model) and C(topology) as model_info and gpu_topology_info return them, or a part of them on paper."""
-    refuse_unknown(model, MODEL_KEYS, "model.")
+def refuse_unknown_model_facts(model: Mapping[str, Any], where: str = "model.") -> None:
+    """C(model) as model_info returns it, or a part of it on paper; C(where) is the option that holds it."""
+    refuse_unknown(model, MODEL_KEYS, where)
     for key, known in (("attention", _names(Attention)), ("weights", WEIGHTS_KEYS)):
         if isinstance(model.get(key), Mapping):
-            refuse_unknown(model[key], known, f"model.{key}.")
+            refuse_unknown(model[key], known, f"{where}{key}.")
+
+
+def refuse_unknown_facts(model: Mapping[str, Any], topology: Mapping[str, Any]) -> None:
+    """C(model) and C(topology) as model_info and gpu_topology_info return them, or a part of them on paper."""
+    refuse_unknown_model_facts(model)
     refuse_unknown(topology, {*_names(machine.Machine), *RESULT_KEYS, "assumptions"}, "topology.")
     if isinstance(topology.get("host"), Mapping):
         refuse_unknown(topology["host"], _names(machine.Host), "topology.host.")

@@ -12,6 +12,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request imp
     DEFAULT_HOST_RESERVE_BYTES,
     DEFAULT_MARGIN_BYTES,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import DEFAULT_CHANGE_THRESHOLD
 
 SERVER_OPTIONS: dict[str, Any] = {
     "device": {"type": "str", "default": "cuda", "choices": ["cuda", "cpu"]},
@@ -39,6 +40,7 @@ SERVER_OPTIONS: dict[str, Any] = {
     "model_path": {"type": "path"},
     "enable_metrics": {"type": "bool", "default": True},
     "extra_arguments": {"type": "dict", "default": {}},
+    "environment": {"type": "dict", "default": {}},
 }
 HICACHE_OPTIONS: dict[str, Any] = {
     "enabled": {"type": "bool", "default": True},
@@ -51,6 +53,8 @@ HICACHE_OPTIONS: dict[str, Any] = {
     "io_backend": {"type": "str"},
     "mem_layout": {"type": "str"},
     "write_policy": {"type": "str"},
+    "hugepage_size": {"type": "str", "choices": ["2MB", "1GB"]},
+    "parallel_alloc_threads": {"type": "int"},
 }
 SPECULATIVE_OPTIONS: dict[str, Any] = {
     "algorithm": {"type": "str", "required": True},
@@ -70,6 +74,7 @@ OBSERVED_OPTIONS: dict[str, Any] = {
     "pin_bytes_per_second": {"type": "float"},
     "load_seconds": {"type": "float"},
     "rest_seconds": {"type": "float"},
+    "assumptions": {"type": "list", "elements": "str"},
 }
 ARGUMENT_SPEC: dict[str, Any] = {
     "sglang_version": {"type": "str", "required": True},
@@ -79,6 +84,8 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "hicache": {"type": "dict", "options": HICACHE_OPTIONS, "default": {}},
     "speculative": {"type": "dict", "options": SPECULATIVE_OPTIONS},
     "observed": {"type": "dict", "options": OBSERVED_OPTIONS, "default": {}},
+    "ledger": {"type": "dict", "default": {}},
+    "change_threshold": {"type": "float", "default": DEFAULT_CHANGE_THRESHOLD},
     "margin_bytes": {"type": "int", "default": DEFAULT_MARGIN_BYTES},
     "host_reserve_bytes": {"type": "int", "default": DEFAULT_HOST_RESERVE_BYTES},
     "allow_oversubscription": {"type": "bool", "default": False},

@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention im
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.state_config import STATE_DTYPES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.compressed_versions import COMPRESSED_PAGE_SIZE
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import (
     DEFAULT_STATE_RATIO,
     DEFAULT_WINDOW_RATIO,
@@ -35,8 +36,18 @@ _INDEX_BACKEND_FLAGS = ("dsa-prefill-backend", "dsa-decode-backend", "nsa-prefil
 _UNCOUNTED = {
     "enable-hisparse": "the index pools span the host's tokens",
     "enable-linear-replayssm-spec": "replayed states take a ring of their own",
+    "enable-gdn-replayssm-spec": "replayed states take a ring of their own",
     "enable-linear-replayssm": "replayed states take a ring of their own",
     "enable-kv-cache-sharding": "pages are divided over the ranks",
+    "enable-multi-layer-eagle": "each step of the draft has a cache of its own",
+    "speculative-draft-kv-cache-dtype": "the draft's cache has a type of its own",
+    "speculative-adaptive": "the number of draft tokens follows the load",
+}
+# Those of compressed attention: why, and the values that change nothing.
+_UNCOUNTED_COMPRESSED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "enable-deepseek-v4-fp4-indexer": ("index keys take four bits", ()),
+    "dsv4-attn-backend": ("rows are of another form", ("auto", "flashmla")),
+    "disable-hybrid-swa-memory": ("the pools are those of another family", ()),
 }
 
 
@@ -48,6 +59,8 @@ class PoolRequest:
     states: StateRequest = StateRequest()
     index_backends: frozenset[str] = frozenset()
     keeps_whole_windows: bool = False  # --disable-hybrid-swa-memory
+    state_strategy: str | None = None  # --mamba-radix-cache-strategy
+    asked_window_ratio: float | None = None  # --swa-full-tokens-ratio, where it is given
 
 
 def _number(flags: Mapping[str, Any], flag: str, least: float, most: float) -> float | None:
@@ -82,6 +95,12 @@ def _whole_number(flags: Mapping[str, Any], flag: str) -> int | None:
     return int(str(value))
 
 
+def _strategy(flags: Mapping[str, Any]) -> str | None:
+    """Its flag has had two names."""
+    named = flags.get("mamba-radix-cache-strategy") or flags.get("mamba-scheduler-strategy")
+    return None if named is None else str(named)
+
+
 def pool_request(extra_arguments: Mapping[str, Any]) -> PoolRequest:
     """The settings that the extra arguments ask for."""
     flags = {str(key).lstrip("-").replace("_", "-"): value for key, value in extra_arguments.items()}
@@ -109,14 +128,12 @@ def pool_request(extra_arguments: Mapping[str, Any]) -> PoolRequest:
             slots=_whole_number(flags, "max-mamba-cache-size"),
             ratio=DEFAULT_STATE_RATIO if state_ratio is None else state_ratio,
             dtype=dtype,
-            running_requests=_whole_number(flags, "max-running-requests"),
-            draft_tokens=_whole_number(flags, "speculative-num-draft-tokens")
-            if flags.get("speculative-algorithm") is not None
-            else None,
             radix_cache=flags.get("disable-radix-cache") in (None, False),
         ),
         index_backends=frozenset(str(flags[flag]) for flag in _INDEX_BACKEND_FLAGS if flags.get(flag) is not None),
         keeps_whole_windows=flags.get("disable-hybrid-swa-memory") not in (None, False),
+        state_strategy=_strategy(flags),
+        asked_window_ratio=window_ratio,
     )
 
 
@@ -159,6 +176,22 @@ def attention_in_force(
     return whole, cause
 
 
-def index_page_size(attention: Attention) -> int | None:
-    """Sparse latent attention is served in pages of 64 tokens on NVIDIA cards, whatever was asked for."""
+def check_compressed_flags(extra_arguments: Mapping[str, Any]) -> None:
+    """Refuse flags that give the pools of compressed attention another shape."""
+    flags = {str(key).lstrip("-").replace("_", "-"): value for key, value in extra_arguments.items()}
+    for flag, (why, harmless) in _UNCOUNTED_COMPRESSED.items():
+        if flags.get(flag) not in (None, False, *harmless):
+            raise Refusal(
+                "extra_argument_unplanned",
+                f"extra_arguments holds {flag}: {why}, which the plan of this release does not count.",
+                "Leave it out.",
+                {"flag": flag},
+            )
+
+
+def forced_page_size(attention: Attention) -> int | None:
+    """Sparse latent attention and compressed attention are served in pages of their own on NVIDIA cards, whatever was
+    asked for."""
+    if attention.compressed is not None:
+        return COMPRESSED_PAGE_SIZE
     return 64 if attention.family == FAMILY_DSA else None

@@ -10,11 +10,22 @@ C(model) and C(topology) are those that model_info and gpu_topology_info return,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.environment import checked_environment
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.observation import (
+    LastStart,
+    last_start_of,
+    with_hand_given,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request_checks import (
+    check_numbers,
+    check_observed,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.settings import settings_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import DEFAULT_CHANGE_THRESHOLD
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts, model_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts, machine_facts
@@ -52,6 +63,7 @@ class ServerRequest:
     model_path: str | None = None
     enable_metrics: bool = True
     extra_arguments: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)  # see environment.py
 
     @property
     def ranks(self) -> int:
@@ -71,6 +83,9 @@ class HiCacheRequest:
     io_backend: str | None = None
     mem_layout: str | None = None
     write_policy: str | None = None
+    # Where the pools lie and how they are populated; see host_allocation.py.
+    hugepage_size: str | None = None
+    parallel_alloc_threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,7 @@ class Observed:
     pin_bytes_per_second: float | None = None
     load_seconds: float | None = None
     rest_seconds: float | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,47 +125,25 @@ class PlanRequest:
     hicache: HiCacheRequest
     speculative: SpeculativeRequest | None = None
     observed: Observed = Observed()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    last_start: LastStart | None = None
+    change_threshold: float = DEFAULT_CHANGE_THRESHOLD
     margin_bytes: int = DEFAULT_MARGIN_BYTES
     host_reserve_bytes: int = DEFAULT_HOST_RESERVE_BYTES
     allow_oversubscription: bool = False
 
 
-def _check_numbers(arguments: Mapping[str, Any]) -> None:
-    """What is measured or reserved is neither negative nor endless, and agrees with itself."""
-    observed = arguments.get("observed") or {}
-    numbers = {
-        **{f"observed.{key}": value for key, value in observed.items()},
-        **{key: arguments.get(key) for key in ("margin_bytes", "host_reserve_bytes")},
-        **{f"hicache.{key}": value for key, value in (arguments.get("hicache") or {}).items()},
-        "server.mem_fraction_static": (arguments.get("server") or {}).get("mem_fraction_static"),
-    }
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            continue
-        if isinstance(value, float) and not math.isfinite(value):
-            raise Refusal("value_malformed", f"{name} is {value}.", "Expected a finite number, or null.")
-        if value < 0 and not name.startswith(("hicache.", "server.")):
-            raise Refusal("value_negative", f"{name} is {value}.", "Expected 0 or more, or null.")
-    for name in ("observed.mem_fraction_static", "server.mem_fraction_static"):
-        fraction = numbers.get(name)
-        if fraction is not None and not 0 < float(fraction) < 1:
-            raise Refusal(
-                "mem_fraction_static_out_of_range",
-                f"{name} is {fraction}.",
-                "Expected a share between 0 and 1, or null.",
-            )
-    for name in ("observed.pin_bytes_per_second", "observed.kv_pool_bytes"):
-        if numbers.get(name) == 0:
-            raise Refusal("value_malformed", f"{name} is 0.", "Expected a number above 0, or null.")
-    before = observed.get("available_before_load_bytes")
-    for name in ("available_after_load_bytes", "idle_bytes_per_gpu", "kv_pool_bytes"):
-        part = observed.get(name)
-        if before is not None and part is not None and part > before:
-            raise Refusal(
-                "observed_inconsistent",
-                f"observed.{name} is {part} bytes, more than observed.available_before_load_bytes with {before} bytes.",
-                "Expected a part of what was available before loading.",
-            )
+def _change_threshold(arguments: Mapping[str, Any]) -> float:
+    given = arguments.get("change_threshold")
+    threshold = DEFAULT_CHANGE_THRESHOLD if given is None else float(given)
+    if not 0 <= threshold < 1:
+        raise Refusal(
+            "change_threshold_out_of_range",
+            f"change_threshold is {threshold:g}.",
+            "Expected a share of the tokens, 0 or more and below 1, for example 0.02.",
+            {"change_threshold": threshold},
+        )
+    return threshold
 
 
 def plan_request(arguments: Mapping[str, Any]) -> PlanRequest:
@@ -158,26 +152,38 @@ def plan_request(arguments: Mapping[str, Any]) -> PlanRequest:
     def given(name: str) -> dict[str, Any]:
         return {key: value for key, value in (arguments.get(name) or {}).items() if value is not None}
 
-    _check_numbers(arguments)
+    machine = machine_facts(arguments.get("topology") or {})
+    check_numbers(arguments)
+    last_start = last_start_of(arguments.get("ledger") or {}, arguments)
+    if last_start is not None:
+        merged = with_hand_given(last_start.observed, arguments.get("observed") or {})
+        arguments = {**arguments, "observed": merged}
+    check_observed(arguments.get("observed") or {}, machine)
     server = given("server")
     for name in ("gpus", "numa_nodes"):
         if name in server:
             server[name] = tuple(server[name])
-    hicache = given("hicache")
+    server["environment"] = checked_environment(server.get("environment") or {}, server.get("device", "cuda"))
+    hicache, observed = given("hicache"), given("observed")
+    if "assumptions" in observed:
+        observed["assumptions"] = tuple(observed["assumptions"])
     speculative = given("speculative")
     if isinstance(speculative.get("model"), Mapping):
-        speculative["model"] = model_facts(speculative["model"])
+        speculative["model"] = model_facts(speculative["model"], may_draft=True)
     extra = {
         key: int(arguments[key]) for key in ("margin_bytes", "host_reserve_bytes") if arguments.get(key) is not None
     }
     return PlanRequest(
         sglang_version=str(arguments["sglang_version"]),
         model=model_facts(arguments["model"]),
-        machine=machine_facts(arguments.get("topology") or {}),
+        machine=machine,
         server=ServerRequest(**server),
         hicache=HiCacheRequest(**hicache),
         speculative=SpeculativeRequest(**speculative) if speculative else None,
-        observed=Observed(**given("observed")),
+        observed=Observed(**observed),
+        settings=settings_of(arguments),
+        last_start=last_start,
+        change_threshold=_change_threshold(arguments),
         allow_oversubscription=bool(arguments.get("allow_oversubscription", False)),
         **extra,
     )

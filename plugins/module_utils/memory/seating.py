@@ -32,14 +32,22 @@ def seat_server(machine: MachineFacts, server: ServerRequest, facts: VersionFact
     try:
         return place(machine, (instance,), facts, avoid_in_use=False).instances[0]
     except Refusal as refusal:
-        raise _in_our_words(refusal) from None
+        raise _in_our_words(refusal, server) from None
 
 
-def _in_our_words(refusal: Refusal) -> Refusal:
+def _in_our_words(refusal: Refusal, server: ServerRequest) -> Refusal:
     free, unusable = refusal.evidence.get("gpus"), refusal.evidence.get("unusable")
     if refusal.code != "gpus_too_few" or (unusable and not free):
         return refusal
     remedy = f"Lower tensor_parallel_size to {free} or less."
+    if isinstance(free, int) and server.pipeline_parallel_size > 1:
+        tensor, stages = server.tensor_parallel_size, server.pipeline_parallel_size
+        fitting = [f"tensor_parallel_size {tensor} with {most} stages or fewer" for most in [free // tensor] if most]
+        fitting += [f"{stages} stages with tensor_parallel_size {most} or less" for most in [free // stages] if most]
+        remedy = (
+            f"Lower tensor_parallel_size x pipeline_parallel_size, which is {tensor} x {stages} = {server.ranks}, to "
+            f"{free} or less: {', or '.join(fitting) if fitting else f'both are above {free}'}."
+        )
     if not free:
         remedy = "Set device to cpu for a machine without GPUs, or find out why none is seen (gpu_topology_info)."
     return Refusal(refusal.code, refusal.message, remedy, refusal.evidence)

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.accuracy import deviation_lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
     GB,
     format_count,
@@ -40,6 +41,7 @@ def summary_lines(plan: Mapping[str, Any]) -> list[str]:
         *_entry("NUMA", _numa(plan)),
         *_entry("Start", _timing(plan)),
         *_entry("Idle", _raise(plan)),
+        *_entry("Last start", _last_start(plan)),
         *_entry("Warning", _wrapped(f"{item['message']} {item['remedy']}" for item in plan["warnings"])),
         *_entry("Assumed", _wrapped(plan["assumptions"])),
     ]
@@ -146,6 +148,14 @@ def _timing(plan: Mapping[str, Any]) -> list[str]:
         f"about {format_seconds(timing['start_seconds'])}, of it {format_seconds(timing['pin_seconds'])} pinning at "
         f"{format_gb(timing['pin_bytes_per_second'])}/s ({timing['source']})"
     ]
+
+
+def _last_start(plan: Mapping[str, Any]) -> list[str]:
+    """By how much the plan of the start before was off, and what of it this plan does not use."""
+    last = plan["last_start"]
+    if last is None:
+        return []
+    return [*deviation_lines(plan["accuracy"]), *_wrapped(last["notes"])]
 
 
 def _raise(plan: Mapping[str, Any]) -> list[str]:

@@ -2,19 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The judgement of a plan: what cannot be had, which is a Refusal, and what can but deserves a warning."""
+"""The judgement of a plan: what can be had but deserves a warning. Host pools are judged in host_verdict.py."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_FRACTION, DEPENDS
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_plan import HostPlan, asked_for
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_plan import HostPlan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_warnings import host_warnings
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import Attention
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
@@ -39,67 +39,30 @@ def check_tensor_parallel(attention: Attention, tensor_parallel_size: int) -> No
         )
 
 
-def judge_host(facts: VersionFacts, device: DevicePlan, host: HostPlan) -> Refusal | None:
-    """Why the host pools cannot be had, or None. The remedy names the largest value that fits every bound."""
-    if not host.pools:
-        short = host.left_bytes is not None and host.left_bytes < host.reserve_bytes
-        if short and host.held_by_device_bytes:
-            return Refusal(
-                "host_memory_short",
-                f"On a CPU the KV cache and the weights take {format_gb(host.held_by_device_bytes)} of host memory; "
-                f"{format_gb(host.available_bytes or 0)} are available, and {format_gb(host.reserve_bytes)} of them "
-                "stay reserved.",
-                "Lower max_total_tokens.",
-                {"required_available_bytes": host.required_available_bytes, "available_bytes": host.available_bytes},
-            )
-        return None
-    asked = asked_for(host)
-    evidence: dict[str, object] = {
-        "largest_ratio": host.largest_ratio,
-        "largest_size_gb": host.largest_size_gb,
-        "bytes_per_rank": host.bytes_per_rank,
-        "bytes_total": host.bytes_total,
-        "required_available_bytes": host.required_available_bytes,
-        "available_bytes": host.available_bytes,
-        "limits": {limit.name: limit.bytes_per_rank for limit in host.limits},
-    }
-    if host.tokens <= 0:
-        return Refusal(
-            "host_pool_empty",
-            f"{asked} gives a host pool of no tokens.",
-            "Ask for more, or set hicache.enabled to false.",
-            evidence,
+def _above_budget(facts: VersionFacts, device: DevicePlan) -> list[Problem]:
+    """Pools that take more than the release itself counts for them, as rows with scales do to 0.5.16."""
+    budget, base, fraction = device.budget_bytes, device.fraction_base_bytes, device.mem_fraction_static
+    if budget is None or device.kv_pool_bytes <= budget:
+        return []
+    more = device.kv_pool_bytes - budget
+    remedy = "Lower mem_fraction_static, or take a release that counts what it allocates."
+    if base is not None and fraction is not None:
+        # The pools shrink with their budget, by as much as they are above it.
+        lower = math.floor((fraction - budget * more / device.kv_pool_bytes / base) * 1000) / 1000
+        if lower > 0:
+            remedy = f"Set mem_fraction_static to {lower:g}, or take a release that counts what it allocates."
+    beyond = device.reserved_bytes is not None and more > device.reserved_bytes
+    return [
+        Problem(
+            "pools_exceed_budget",
+            "error" if beyond else "warning",
+            f"SGLang {facts.version} counts less for a token than it allocates: the pools take "
+            f"{format_gb(device.kv_pool_bytes)} of each GPU where {format_gb(budget)} are meant for them, and the "
+            f"{format_gb(more)} more come out of "
+            + ("a reserve that is smaller." if beyond else "what is kept for activations and graphs."),
+            remedy,
         )
-    if facts.smaller_than_device_is_fatal and host.tokens <= device.max_total_num_tokens:
-        return Refusal(
-            "host_pool_below_device",
-            f"{asked} gives {format_count(host.tokens)} host tokens, and SGLang {facts.version} insists on more than "
-            f"the {format_count(device.max_total_num_tokens)} of the device.",
-            "Set hicache.ratio above 1"
-            + (f"; up to {host.largest_ratio} fits." if host.largest_ratio else "; no ratio fits this machine."),
-            evidence,
-        )
-    if not host.limits or host.bytes_per_rank <= host.limits[0].bytes_per_rank:
-        return None
-    limit = host.limits[0]
-    code = "host_memory_short"
-    if limit.name.startswith("guard"):
-        code = "guard_refuses"
-    elif limit.name.startswith("numa"):
-        code = "numa_node_short"
-    message = (
-        f"{asked} pins {format_gb(host.bytes_per_rank)} a rank, {format_gb(host.bytes_total)} with {host.ranks} "
-        f"rank{'s' if host.ranks > 1 else ''}; the {limit.name} allows {format_gb(limit.bytes_per_rank)} a rank: "
-        f"{limit.explanation}."
-    )
-    if host.largest_ratio is not None:
-        size = f" (or hicache.size_gb {host.largest_size_gb})" if host.largest_size_gb else ""
-        remedy = f"Set hicache.ratio to {host.largest_ratio} or less{size}."
-    else:
-        remedy = "No ratio fits: free host memory, lower max_total_tokens, or set hicache.enabled to false."
-    if code == "guard_refuses" and facts.auto_sizes_host_pool and host.sizing.mode != BY_FRACTION:
-        remedy += " With hicache.host_memory_fraction instead, the server books all pools against one snapshot."
-    return Refusal(code, message, remedy, evidence)
+    ]
 
 
 def warnings_of(
@@ -129,6 +92,7 @@ def warnings_of(
                 "SGLang takes the smaller; drop the cap or raise mem_fraction_static.",
             )
         )
+    found += _above_budget(facts, device)
     context = request.server.context_length
     if context is not None and context > device.max_total_num_tokens:
         found.append(
@@ -142,48 +106,15 @@ def warnings_of(
         )
     if not host.pools:
         return found
-    if host.available_bytes is None:
-        found.append(
-            Problem(
-                "host_memory_unknown",
-                "warning",
-                "The available host memory is not known, so nothing was checked against it.",
-                "Give topology.host.memory_available_bytes.",
-            )
-        )
-    # Where the machine as a whole is short, its nodes are no news.
-    if host.numa_binding != STRICT and (host.left_bytes or 0) >= 0:
-        found.extend(
-            Problem(
-                "numa_node_overflows",
-                "warning",
-                f"The ranks of NUMA node {share.node} pin {format_gb(share.pinned_bytes)} where "
-                f"{format_gb(share.available_bytes or 0)} are available; the rest comes from other nodes.",
-                "Lower hicache.ratio, or spread the ranks over the nodes.",
-            )
-            for share in host.nodes
-            if share.ranks and share.left_bytes is not None and share.left_bytes < 0
-        )
-    guard = host.guard
-    if guard is not None and host.available_bytes is not None:
-        usable = host.available_bytes - host.held_by_device_bytes
-        if guard.variant == "A" and guard.verdict(usable) == DEPENDS:
-            found.append(
-                Problem(
-                    "guard_blind",
-                    "warning",
-                    f"SGLang {facts.version} checks one rank's request at a time and would let this start; the pools "
-                    "do not fit.",
-                    "Do not rely on the server's own check.",
-                )
-            )
+    found += host_warnings(request.machine, facts, host)
     if device.device == "cpu" and host.io_backend != "direct":
         found.append(
             Problem(
                 "io_backend_needs_gpu",
                 "warning",
                 f"hicache.io_backend is {host.io_backend}, whose copies are GPU kernels, and the device is cpu.",
-                "Set hicache.io_backend to direct and hicache.mem_layout to layer_first.",
+                "Set hicache.io_backend to direct, and hicache.mem_layout to layer_first (page_first_direct for a "
+                "model with states, or with values of another width than its keys).",
             )
         )
     return found

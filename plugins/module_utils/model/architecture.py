@@ -23,6 +23,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_co
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_facts import attention_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.known_architecture import known_architecture
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.quantization import quantization_details
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.vision import VisionTower, vision_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_groups import groups_from_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_shared import WeightFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_structure import (
+    ModelStructure,
+    structure_from_facts,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 __all__ = [
@@ -49,6 +56,13 @@ class ModelFacts:
     weights_bytes: int | None
     max_position_embeddings: int | None
     path: str | None
+    # What the model's configuration says of layers of its own that draft.
+    nextn_layers: int | None = None
+    # The tensors of the checkpoint, where they were read.
+    weights: WeightFacts | None = None
+    structure: ModelStructure = ModelStructure()
+    # The size of its vision tower; None where nothing is known of it.
+    vision: VisionTower | None = None
 
     @property
     def multimodal(self) -> bool:
@@ -73,10 +87,13 @@ def quantization_of(config: Mapping[str, Any]) -> tuple[str | None, bool]:
     return details.declared or details.method, details.kv_cache_scheme is not None
 
 
-def model_facts(model: Mapping[str, Any]) -> ModelFacts:
-    """Facts out of the C(model) that model_info returns, or that an inventory states on paper."""
+def model_facts(model: Mapping[str, Any], may_draft: bool = False) -> ModelFacts:
+    """Facts out of the C(model) that model_info returns, or that an inventory states on paper.
+
+    C(may_draft) admits model classes that only draft for another model.
+    """
     architecture = model.get("architecture")
-    known = known_architecture(architecture)
+    known = known_architecture(architecture, may_draft)
     attention = model.get("attention")
     if not isinstance(attention, Mapping):
         raise Refusal(
@@ -85,6 +102,7 @@ def model_facts(model: Mapping[str, Any]) -> ModelFacts:
             "Expected the keys that gpufleet.sglang.model_info returns under model.attention.",
             {"architecture": architecture},
         )
+    structure = structure_from_facts(model.get("structure"))
     weights = model.get("weights") or {}
     total = weights.get("total_bytes") if isinstance(weights, Mapping) else None
     path = model.get("path")
@@ -92,12 +110,35 @@ def model_facts(model: Mapping[str, Any]) -> ModelFacts:
         name=str(model.get("name") or (str(path).rstrip("/").rsplit("/", 1)[-1] if path else known.name)),
         architecture=known.name,
         attention=attention_facts(known, attention),
-        dtype=str(model.get("dtype") or "bfloat16"),
+        # Inventories write it as PyTorch prints it, too.
+        dtype=str(model.get("dtype") or "bfloat16").removeprefix("torch."),
         quantization=model.get("quantization"),
         kv_cache_quantized=bool(model.get("kv_cache_quantized", False)),
         weights_bytes=_weights_bytes(total),
         max_position_embeddings=model.get("max_position_embeddings"),
         path=str(path) if path else None,
+        nextn_layers=structure.num_nextn_layers,
+        weights=_weight_facts(known.name, model),
+        structure=structure,
+        vision=vision_facts(model.get("vision")),
+    )
+
+
+def _weight_facts(architecture: str, model: Mapping[str, Any]) -> WeightFacts | None:
+    weights, details = model.get("weights"), model.get("quantization_details")
+    groups = groups_from_facts(weights.get("groups")) if isinstance(weights, Mapping) else None
+    if groups is None:
+        return None
+    details = details if isinstance(details, Mapping) else {}
+    block = details.get("block")
+    return WeightFacts(
+        architecture=architecture,
+        structure=structure_from_facts(model.get("structure")),
+        groups=groups,
+        method=details.get("method"),
+        block=tuple(block) if isinstance(block, (list, tuple)) else None,
+        act_order=details.get("act_order") is True,
+        symmetric=details.get("symmetric") is not False,
     )
 
 

@@ -26,6 +26,8 @@ WINDOW = "window"
 STATE = "state"
 # Plain heads, with an index key beside them in the sparse layers.
 SPARSE = "sparse"
+# A window of every layer, and behind it vectors that stand for several tokens each.
+COMPRESSED = "compressed"
 
 _PLAIN_HEADS = {
     "0.4.7": (
@@ -131,6 +133,9 @@ _STATE = {
 _SPARSE = {
     "0.5.16": ("MiniMaxM3SparseForCausalLM MiniMaxM3SparseForConditionalGeneration"),
 }
+_COMPRESSED = {
+    "0.5.12": ("DeepseekV4ForCausalLM"),
+}
 
 # Model classes that SGLang serves and this collection does not plan, with what they have.
 UNPLANNED: dict[str, str] = {
@@ -142,7 +147,6 @@ UNPLANNED: dict[str, str] = {
     "Cosmos3ForConditionalGeneration": "pools that were not read",
     "DbrxForCausalLM": "a configuration with keys of its own",
     "DeciLMForCausalLM": "heads that differ from layer to layer",
-    "DeepseekV4ForCausalLM": "compressed, paged and state pools of its own",
     "DiffusionGemmaForBlockDiffusion": "window layers under block diffusion",
     "Dots3NoteForCausalLM": "latent window layers beside sparse latent layers",
     "EmbeddingGemma2Model": "window layers of an embedding model",
@@ -191,6 +195,15 @@ UNPLANNED: dict[str, str] = {
 }
 
 
+@dataclass(frozen=True)
+class Architecture:
+    """A model class: the kind of its cache, and the first release of SGLang that serves it."""
+
+    name: str
+    kind: str
+    since: str
+
+
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -211,17 +224,21 @@ DRAFTS = _names(
     "Qwen2ForCausalLMEagle Qwen3DSparkModel Qwen3MoeForCausalLMMTP Qwen3NextForCausalLMMTP "
     "Qwen3_5ForCausalLMMTP Qwen4ExpForCausalLMMTP Step3p5MTP"
 )
+# Those of them whose own caches are planned: heads or latent rows of every token, with the first release of each.
+# The MTP classes among DRAFTS are made of their target's configuration (sglang/speculation_versions.py).
+DRAFT_ARCHITECTURES: dict[str, Architecture] = {
+    name: Architecture(name, kind, since)
+    for kind, since, names in (
+        (PLAIN_HEADS, "0.4.7", "LlamaForCausalLMEagle LlamaForCausalLMEagle3 Qwen2ForCausalLMEagle"),
+        (PLAIN_HEADS, "0.5.11", "MistralForCausalLMEagle"),
+        (LATENT, "0.4.7", "DeepseekV3ForCausalLMNextN"),
+        (LATENT, "0.5.7", "MistralLarge3ForCausalLMEagle"),
+        (LATENT, "0.5.12", "Eagle3DeepseekV2ForCausalLM"),
+    )
+    for name in names.split()
+}
 # The generic backend takes the caches of whatever it is given.
 GENERIC_PREFIX = "Transformers"
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """A model class: the kind of its cache, and the first release of SGLang that serves it."""
-
-    name: str
-    kind: str
-    since: str
 
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -232,6 +249,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         (WINDOW, _WINDOW),
         (STATE, _STATE),
         (SPARSE, _SPARSE),
+        (COMPRESSED, _COMPRESSED),
     )
     for since, names in releases.items()
     for name in names.split()

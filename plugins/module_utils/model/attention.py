@@ -17,6 +17,8 @@ FAMILY_MHA, FAMILY_GQA, FAMILY_MQA, FAMILY_MLA = "mha", "gqa", "mqa", "mla"
 # Latent attention with an index of the tokens to attend to; heads with window layers; heads or latents with state
 # layers; heads with an index.
 FAMILY_DSA, FAMILY_SWA, FAMILY_LINEAR, FAMILY_LINEAR_MLA, FAMILY_SPARSE = "dsa", "swa", "linear", "linear_mla", "sparse"
+# A window of every layer, and behind it vectors that stand for several tokens each.
+FAMILY_COMPRESSED = "compressed"
 FAMILIES = (
     FAMILY_MHA,
     FAMILY_GQA,
@@ -27,7 +29,12 @@ FAMILIES = (
     FAMILY_LINEAR,
     FAMILY_LINEAR_MLA,
     FAMILY_SPARSE,
+    FAMILY_COMPRESSED,
 )
+# Tokens that a compressed vector stands for; 0 is a window only. SGLang's pools take one shape of rows: elements
+# without and with rotary positions, and those of an index key (deepseek_v4_memory_pool.py).
+COMPRESSION_RATIOS = (0, 4, 128)
+COMPRESSED_SHAPE = (448, 64, 128)
 # No model has as many; more is a mistake, and a list of them would be endless.
 MAX_LAYERS = 10_000
 
@@ -54,6 +61,20 @@ class Index:
     layers: tuple[int, ...]
     head_dim: int
     value_layers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """Layers that keep a window of C(window_tokens) and, behind it, one vector for every so many tokens.
+
+    C(ratios) are the tokens that one vector stands for, by layer, 0 for those with a window only; the layers with which
+    the model drafts follow the others. Layers of ratio 4 choose among their vectors by an index.
+    """
+
+    ratios: tuple[int, ...]
+    rope_head_dim: int
+    index_head_dim: int
+    window_tokens: int
 
 
 @dataclass(frozen=True)
@@ -94,6 +115,7 @@ class Attention:
     window: Window | None = None
     index: Index | None = None
     state: State | None = None
+    compressed: Compressed | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -139,3 +161,27 @@ def layer_count(config: Mapping[str, Any], key: str, architecture: str) -> int:
             {"architecture": architecture, "key": key},
         )
     return layers
+
+
+def check_compressed(architecture: str, attention: Attention) -> Attention:
+    """Refuse compressed layers whose rows SGLang's pools do not take, or whose ratios were not read."""
+    part = attention.compressed
+    if part is None:
+        return attention
+    others = sorted(set(part.ratios) - set(COMPRESSION_RATIOS))
+    shape = (attention.head_dim - part.rope_head_dim, part.rope_head_dim, part.index_head_dim)
+    if others or shape != COMPRESSED_SHAPE:
+        raise Refusal(
+            "architecture_unplanned",
+            f"This {architecture} has "
+            + (
+                f"layers of ratio {', '.join(map(str, others))}"
+                if others
+                else f"heads of {shape[0]} + {shape[1]} elements and index heads of {shape[2]}"
+            )
+            + ", whose pools the formulas of this release do not count.",
+            f"Planned are ratios {', '.join(map(str, COMPRESSION_RATIOS))}, and heads of {COMPRESSED_SHAPE[0]} + "
+            f"{COMPRESSED_SHAPE[1]} elements with index heads of {COMPRESSED_SHAPE[2]}.",
+            {"architecture": architecture, "ratios": others, "shape": list(shape)},
+        )
+    return attention

@@ -12,9 +12,11 @@ SGLang derives (layers of a pattern, sizes out of others) is derived here in the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import (
+    COMPRESSED,
     LATENT,
     MAY_HAVE_INDEX,
     SPARSE,
@@ -22,15 +24,19 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
     WINDOW,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
+    FAMILY_COMPRESSED,
     FAMILY_DSA,
     FAMILY_LINEAR,
     FAMILY_LINEAR_MLA,
     FAMILY_MLA,
     FAMILY_SPARSE,
     FAMILY_SWA,
+    MAX_LAYERS,
     Attention,
+    Compressed,
     Index,
     Window,
+    check_compressed,
     family_of_heads,
     layer_count,
     whole,
@@ -67,8 +73,8 @@ def _first_architecture(config: Mapping[str, Any]) -> Any:
 
 
 def attention_from_config(config: Mapping[str, Any]) -> Attention:
-    """Attention facts of a config.json; refuses architectures that are not known or not planned."""
-    known = known_architecture(_first_architecture(config))
+    """Attention facts of a config.json, of a draft as well; refuses architectures that are not known or not planned."""
+    known = known_architecture(_first_architecture(config), may_draft=True)
     name, text = known.name, text_config(config)
     if known.kind == STATE:
         return _with_states(name, text)
@@ -79,6 +85,8 @@ def attention_from_config(config: Mapping[str, Any]) -> Attention:
         # LongCat's layers hold two attentions each.
         return _latent(name, text, layers * 2 if longcat else layers)
     plain = _heads(name, text, layers)
+    if known.kind == COMPRESSED:
+        return _compressed(name, text, plain)
     if known.kind == WINDOW:
         return _with_window(name, text, plain)
     return _sparse(name, text, plain) if known.kind == SPARSE else plain
@@ -267,6 +275,36 @@ def _sparse(name: str, text: Mapping[str, Any], plain: Attention) -> Attention:
             layers=sparse,
             head_dim=whole(settings, "sparse_index_dim", name),
             value_layers=tuple(layer for layer in sparse if layer not in key_only),
+        ),
+    )
+
+
+def _compressed(name: str, text: Mapping[str, Any], plain: Attention) -> Attention:
+    """DeepSeek-V4's layers (C(_derive_model_shapes), compress_ratios); those of V4.1 have other ratios."""
+    ratios = text.get("compress_ratios")
+    if (
+        not isinstance(ratios, (list, tuple))
+        or not plain.num_layers <= len(ratios) <= MAX_LAYERS
+        or not all(isinstance(ratio, int) and not isinstance(ratio, bool) and ratio >= 0 for ratio in ratios)
+    ):
+        raise Refusal(
+            "model_config_incomplete",
+            f"config.json of {name} has compress_ratios = {str(ratios)[:80]}.",
+            f"Expected a whole number for each of {plain.num_layers} layers at least.",
+            {"architecture": name, "key": "compress_ratios"},
+        )
+    return check_compressed(
+        name,
+        replace(
+            plain,
+            family=FAMILY_COMPRESSED,
+            v_head_dim=plain.head_dim,
+            compressed=Compressed(
+                ratios=tuple(ratios),
+                rope_head_dim=whole(text, "qk_rope_head_dim", name),
+                index_head_dim=whole(text, "index_head_dim", name),
+                window_tokens=whole(text, "sliding_window", name),
+            ),
         ),
     )
 

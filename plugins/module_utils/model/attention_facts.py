@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import (
+    COMPRESSED,
     LATENT,
     PLAIN_HEADS,
     SPARSE,
@@ -19,16 +20,20 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
     Architecture,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import (
+    FAMILY_COMPRESSED,
     FAMILY_DSA,
     FAMILY_LINEAR,
     FAMILY_LINEAR_MLA,
     FAMILY_MLA,
     FAMILY_SPARSE,
     FAMILY_SWA,
+    MAX_LAYERS,
     Attention,
+    Compressed,
     Index,
     State,
     Window,
+    check_compressed,
     family_of_heads,
     layer_count,
     whole,
@@ -54,7 +59,7 @@ def attention_facts(known: Architecture, attention: Mapping[str, Any]) -> Attent
     if known.kind == LATENT and family not in (FAMILY_MLA, FAMILY_DSA):
         latent = False
     has_parts = window is not None or state is not None
-    return Attention(
+    found = Attention(
         family=family,
         num_layers=layers,
         num_attention_heads=heads,
@@ -67,7 +72,9 @@ def attention_facts(known: Architecture, attention: Mapping[str, Any]) -> Attent
         window=window,
         index=index,
         state=state,
+        compressed=_compressed(name, attention, layers) if known.kind == COMPRESSED else None,
     )
+    return check_compressed(name, found)
 
 
 def _family(
@@ -83,6 +90,8 @@ def _family(
         return FAMILY_LINEAR_MLA if latent else FAMILY_LINEAR
     if window is not None:
         return FAMILY_SWA
+    if known.kind == COMPRESSED:
+        return FAMILY_COMPRESSED
     if known.kind == SPARSE:
         if index is None:
             raise _incomplete(known.name, "index")
@@ -158,6 +167,26 @@ def _index(name: str, attention: Mapping[str, Any], layers: int) -> Index | None
         head_dim=whole(part, "head_dim", name),
         value_layers=_layers(name, part, "value_layers", layers) if part.get("value_layers") else (),
     )
+
+
+def _compressed(name: str, attention: Mapping[str, Any], layers: int) -> Compressed:
+    part = _part(name, attention, "compressed", Compressed)
+    if part is None:
+        raise _incomplete(name, "compressed")
+    ratios = part.get("ratios")
+    if (
+        not isinstance(ratios, (list, tuple))
+        or not layers <= len(ratios) <= MAX_LAYERS
+        or not all(isinstance(ratio, int) and not isinstance(ratio, bool) and ratio >= 0 for ratio in ratios)
+    ):
+        raise Refusal(
+            "model_config_incomplete",
+            f"The attention facts of {name} have compressed.ratios = {str(ratios)[:80]}.",
+            f"Expected a whole number for each of {layers} layers at least.",
+            {"architecture": name, "key": "ratios"},
+        )
+    sizes = {key: whole(part, key, name) for key in ("rope_head_dim", "index_head_dim", "window_tokens")}
+    return Compressed(ratios=tuple(ratios), **sizes)
 
 
 def _state(name: str, attention: Mapping[str, Any], layers: int) -> State | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import (
     ARCHITECTURES,
+    DRAFT_ARCHITECTURES,
     DRAFTS,
     GENERIC_PREFIX,
     INDEX_SINCE,
@@ -33,8 +34,8 @@ def _planned_like(name: str) -> str:
     return f"Planned are {len(ARCHITECTURES)} model classes" + (f", such as {', '.join(alike)}." if alike else ".")
 
 
-def known_architecture(name: Any) -> Architecture:
-    """The row of a model class, or a Refusal that names it."""
+def known_architecture(name: Any, may_draft: bool = False) -> Architecture:
+    """The row of a model class, or a Refusal that names it; C(may_draft) admits those that only draft."""
     if name is not None and not isinstance(name, str):
         raise Refusal(
             "model_config_malformed",
@@ -43,6 +44,8 @@ def known_architecture(name: Any) -> Architecture:
         )
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]
+    if may_draft and name in DRAFT_ARCHITECTURES:
+        return DRAFT_ARCHITECTURES[name]
     evidence: dict[str, object] = {"architecture": name}
     if name in UNPLANNED:
         raise Refusal(
@@ -52,11 +55,21 @@ def known_architecture(name: Any) -> Architecture:
             _planned_like(name),
             evidence,
         )
+    if name in DRAFTS and may_draft:
+        raise Refusal(
+            "architecture_unplanned",
+            f"The draft model {name} is not planned: the shape of its caches was not read.",
+            f"Planned drafts are {', '.join(sorted(DRAFT_ARCHITECTURES))}, and the model classes that serve by "
+            "themselves.",
+            evidence,
+        )
     if name in DRAFTS:
         raise Refusal(
             "architecture_unplanned",
             f"Architecture {name} is a draft model: it serves nobody by itself.",
-            "Name the model that it drafts for.",
+            "Name the model that it drafts for, and give this one under speculative.model."
+            if name in DRAFT_ARCHITECTURES
+            else "Name the model that it drafts for; drafts of this class are not planned.",
             evidence,
         )
     if name is not None and name.startswith(GENERIC_PREFIX):

@@ -58,6 +58,9 @@ HEAD_ON_LAST_STAGE = frozenset(
 EMBEDDING_OVER_ALL_RANKS = frozenset(
     {
         "LlamaForCausalLM",
+        "LlamaForCausalLMEagle",
+        "LlamaForCausalLMEagle3",
+        "Qwen2ForCausalLMEagle",
         "MistralForCausalLM",
         "MixtralForCausalLM",
         "DeepseekForCausalLM",

@@ -59,11 +59,7 @@ def vocabulary_tensors(facts: WeightFacts, layout: RankLayout, stage: int) -> It
     tied = facts.structure.tied if facts.structure.tied is not None else head is None
     final = stage == layout.pipeline_parallel - 1
     if embedding is not None and (stage == 0 or (final and layout.speculative and _mla(facts))):
-        ranks = layout.attention_tensor_parallel
-        if facts.architecture in EMBEDDING_OVER_ALL_RANKS:
-            ranks = layout.tensor_parallel
-        elif layout.attention_data_parallel > 1 and facts.architecture in EMBEDDING_WHOLE_WITH_DP_ATTENTION:
-            ranks = 1
+        ranks = embedding_ranks(facts.architecture, layout)
         yield HeldTensor(EMBEDDING, EMBEDDING, (), _vocabulary_bytes(embedding, facts, ranks), 1)
     if head is None and any(group.part == LM_HEAD and not group.scale for group in facts.groups):
         # A quantised head has no rows of its own; its tensors are divided as any others.
@@ -72,8 +68,28 @@ def vocabulary_tensors(facts: WeightFacts, layout: RankLayout, stage: int) -> It
     if source is None or (tied and layout.pipeline_parallel == 1):
         return
     if final or facts.architecture not in HEAD_ON_LAST_STAGE:
-        ranks = layout.attention_tensor_parallel if layout.dp_lm_head else layout.tensor_parallel
-        yield HeldTensor(LM_HEAD, LM_HEAD, (), _vocabulary_bytes(source, facts, ranks), 1)
+        yield HeldTensor(LM_HEAD, LM_HEAD, (), _vocabulary_bytes(source, facts, head_ranks(layout)), 1)
+
+
+def embedding_ranks(architecture: str, layout: RankLayout) -> int:
+    """Over how many ranks the rows of the embedding are divided."""
+    if architecture in EMBEDDING_OVER_ALL_RANKS:
+        return layout.tensor_parallel
+    if layout.attention_data_parallel > 1 and architecture in EMBEDDING_WHOLE_WITH_DP_ATTENTION:
+        return 1
+    return layout.attention_tensor_parallel
+
+
+def head_ranks(layout: RankLayout) -> int:
+    return layout.attention_tensor_parallel if layout.dp_lm_head else layout.tensor_parallel
+
+
+def vocabulary_rows(rows: int, ranks: int) -> int:
+    """Of one rank; VocabParallelEmbedding.__init__ pads to 64, or to 64 x ranks where that does not divide."""
+    padded = round_up(rows, VOCAB_PADDING)
+    if padded % ranks:
+        padded = round_up(rows, VOCAB_PADDING * ranks)
+    return padded // ranks
 
 
 def _mla(facts: WeightFacts) -> bool:
@@ -86,13 +102,9 @@ def _vocabulary(groups: Iterable[TensorGroup], part: str) -> TensorGroup | None:
 
 
 def _vocabulary_bytes(group: TensorGroup, facts: WeightFacts, ranks: int) -> int:
-    """VocabParallelEmbedding.__init__: rows padded to 64, or to 64 x ranks where that does not divide."""
     rows, width = group.shape or (0, 0)
     rows = facts.structure.vocab_size or rows
-    padded = round_up(rows, VOCAB_PADDING)
-    if padded % ranks:
-        padded = round_up(rows, VOCAB_PADDING * ranks)
-    return padded // ranks * width * (1 if group.dtype.startswith("F8") else 2)
+    return vocabulary_rows(rows, ranks) * width * (1 if group.dtype.startswith("F8") else 2)
 
 
 def derived_tensors(facts: WeightFacts, layout: RankLayout, stage: int, first: int, last: int) -> Iterator[HeldTensor]:

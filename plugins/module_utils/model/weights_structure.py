@@ -26,6 +26,7 @@ class ModelStructure:
     num_kv_heads: int | None = None
     head_dim: int | None = None
     vocab_size: int | None = None
+    hidden_size: int | None = None
     num_experts: int | None = None
     num_shared_experts: int | None = None
     num_nextn_layers: int | None = None
@@ -49,6 +50,7 @@ def structure_from_config(config: Mapping[str, Any], text: Mapping[str, Any]) ->
         num_kv_heads=_first(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num") or heads,
         head_dim=head_dim,
         vocab_size=_first(text, "vocab_size", "padded_vocab_size"),
+        hidden_size=hidden,
         num_experts=_first(text, "n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
         num_shared_experts=_first(text, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
         num_nextn_layers=_first(text, "num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"),

@@ -18,7 +18,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import Seat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts, flag_absence
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.flags import has_flag
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
 STRICT, PREFERRED, INTERLEAVE, NONE = "strict", "preferred", "interleave", "none"
 
@@ -136,7 +137,7 @@ def how_to(mode: str, facts: VersionFacts | None) -> str:
 def _off(facts: VersionFacts) -> str:
     """What keeps the release from binding by itself; empty where nothing does or there is nothing to keep off."""
     flag = "disable-hicache-numa-detect"
-    if facts.numa_binding == PREFERRED and flag_absence(flag, facts.version) is None:
+    if facts.numa_binding == PREFERRED and has_flag(flag, facts.version):
         return f"--{flag}"
     return _assignments(facts.numa_off_environment)
 

@@ -18,12 +18,19 @@ from typing import Any
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 _EXPECTED = "Expected what gpu_topology_info returns."
+# Less than that is no size in bytes: a number of GB or MB stands where bytes belong.
+_LEAST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 60
+_CAPABILITY = re.compile(r"^(\d{1,2})(?:\.(\d{1,2}))?$", re.ASCII)
 _NVLINK = re.compile(r"^NV(\d{1,3})$", re.ASCII)
 
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """C(trouble) says why a server cannot have the whole GPU, None where it can; C(users) names the processes on it."""
+    """C(trouble) says why a server cannot have the whole GPU, None where it can; C(users) names the processes on it.
+
+    C(memory_by_user) is what each of them holds, None where the driver does not tell.
+    """
 
     index: int
     name: str | None = None
@@ -34,11 +41,25 @@ class GpuFacts:
     pci_address: str | None = None
     trouble: str | None = None
     users: tuple[str, ...] = ()
+    memory_by_user: tuple[int | None, ...] = ()
+    memory_used_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class HugepageFacts:
+    """Pages of one size that were taken out of a node's memory, and those of them that nothing uses."""
+
+    size_bytes: int
+    total: int
+    free: int
 
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """C(distances) is by node id. C(cpus) are those that a service may use."""
+    """C(distances) is by node id. C(cpus) are those that a service may use.
+
+    C(hugepages) is None where nothing is said of them.
+    """
 
     id: int
     memory_total_bytes: int | None = None
@@ -48,6 +69,7 @@ class NodeFacts:
     kind: str | None = None
     usable: bool = True
     distances: Mapping[int, int] = field(default_factory=dict)
+    hugepages: tuple[HugepageFacts, ...] | None = None
 
     @property
     def is_home(self) -> bool:
@@ -102,16 +124,17 @@ def machine_facts(topology: Mapping[str, Any]) -> MachineFacts:
     gpus = [_gpu(entry, position, f"topology.gpus[{position}]") for position, entry in enumerate(boards)]
     nodes = _nodes(_mappings(topology.get("numa_nodes"), "topology.numa_nodes"), host)
     _check(gpus, nodes)
+    _check_part(host, "memory_available_bytes", "memory_total_bytes", "topology.host")
     assumptions = topology.get("assumptions") or ()
     if isinstance(assumptions, (str, Mapping)) or not hasattr(assumptions, "__iter__"):
         raise Refusal("value_malformed", "topology.assumptions is not a list.", "Expected a list of sentences.")
     return MachineFacts(
         gpus=tuple(sorted(gpus, key=lambda gpu: gpu.index)),
         nodes=tuple(sorted(nodes, key=lambda node: node.id)),
-        memory_total_bytes=integer(host.get("memory_total_bytes"), "topology.host.memory_total_bytes"),
-        memory_available_bytes=integer(host.get("memory_available_bytes"), "topology.host.memory_available_bytes"),
-        cgroup_limit_bytes=integer(host.get("cgroup_limit_bytes"), "topology.host.cgroup_limit_bytes"),
-        cgroup_available_bytes=integer(host.get("cgroup_available_bytes"), "topology.host.cgroup_available_bytes"),
+        memory_total_bytes=_bytes(host, "memory_total_bytes", "topology.host", _LEAST_BYTES, none=False),
+        memory_available_bytes=_bytes(host, "memory_available_bytes", "topology.host"),
+        cgroup_limit_bytes=_bytes(host, "cgroup_limit_bytes", "topology.host"),
+        cgroup_available_bytes=_bytes(host, "cgroup_available_bytes", "topology.host"),
         assumptions=tuple(str(text) for text in assumptions),
         links=_links(topology.get("gpu_links"), [gpu.index for gpu in gpus]),
     )
@@ -155,32 +178,65 @@ def _text(value: Any, where: str) -> str | None:
     return value
 
 
-def _capability(value: Any) -> tuple[int, int] | None:
+def _capability(value: Any, where: str) -> tuple[int, int] | None:
     """C("12.0"), 12.0 or [12, 0]."""
     if value is None:
         return None
-    parts = value if isinstance(value, (list, tuple)) else str(value).split(".")
-    try:
-        return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
-    except (TypeError, ValueError, IndexError, OverflowError):
-        return None
+    text = ".".join(str(part) for part in value) if isinstance(value, (list, tuple)) else str(value)
+    told = None if isinstance(value, bool) else _CAPABILITY.match(text)
+    if told is None:
+        raise Refusal(
+            "value_malformed",
+            f"{where} is {value!r}.",
+            "Expected the compute capability as the driver tells it, such as 9.0, or null.",
+        )
+    return int(told.group(1)), int(told.group(2) or 0)
+
+
+def _bytes(entry: Mapping[str, Any], key: str, where: str, least: int = 0, none: bool = True) -> int | None:
+    """A size in bytes; 0 only where there may be none of it."""
+    size = integer(entry.get(key), f"{where}.{key}")
+    if size is None or (size == 0 and none) or max(least, 1 if not none else 0) <= size <= _MOST_BYTES:
+        return size
+    expected = f"a number of bytes, {least:,} or more" if least else "a number of bytes, 0 or more"
+    raise Refusal(
+        "value_malformed",
+        f"{where}.{key} is {size}.",
+        f"Expected {expected}{' or 0' if least and none else ''}, or null.",
+        {"key": f"{where}.{key}", "value": size},
+    )
+
+
+def _check_part(entry: Mapping[str, Any], part: str, whole: str, where: str) -> None:
+    one, all_of_it = integer(entry.get(part), f"{where}.{part}"), integer(entry.get(whole), f"{where}.{whole}")
+    if one is not None and all_of_it is not None and one > all_of_it:
+        raise Refusal(
+            "topology_inconsistent",
+            f"{where}.{part} is {one} bytes, more than {where}.{whole} with {all_of_it} bytes.",
+            f"Expected a part of {whole}.",
+            {"key": f"{where}.{part}", "value": one, "largest": all_of_it},
+        )
 
 
 def _gpu(entry: Mapping[str, Any], position: int, where: str) -> GpuFacts:
     index = integer(entry.get("index"), f"{where}.index")
     node = integer(entry.get("numa_node"), f"{where}.numa_node")
     processes = _mappings(entry.get("processes"), f"{where}.processes")
+    for process in processes:
+        integer(process.get("pid"), f"{where}.processes.pid")
     return GpuFacts(
         index=position if index is None else index,
         name=_text(entry.get("name"), f"{where}.name"),
-        memory_total_bytes=integer(entry.get("memory_total_bytes"), f"{where}.memory_total_bytes"),
+        memory_total_bytes=_bytes(entry, "memory_total_bytes", where, _LEAST_BYTES, none=False),
         # A guest's -1 means that the kernel does not know.
         numa_node=None if node is None or node < 0 else node,
-        compute_capability=_capability(entry.get("compute_capability")),
+        compute_capability=_capability(entry.get("compute_capability"), f"{where}.compute_capability"),
         uuid=_text(entry.get("uuid"), f"{where}.uuid"),
         pci_address=_text(entry.get("pci_address"), f"{where}.pci_address"),
         trouble=_trouble(entry) if not _flag(entry.get("usable"), f"{where}.usable", True) else None,
         users=tuple(str(process.get("name") or f"process {process.get('pid')}") for process in processes),
+        memory_by_user=tuple(_bytes(process, "memory_used_bytes", f"{where}.processes") for process in processes),
+        memory_used_bytes=_bytes(entry, "memory_used_bytes", where),
     )
 
 
@@ -223,12 +279,13 @@ def _nodes(entries: list[Mapping[str, Any]], host: Mapping[str, Any]) -> list[No
         distances = entry.get("distances") or ()
         if not isinstance(distances, (list, tuple)):
             raise Refusal("value_malformed", f"{where}.distances is not a list.", _EXPECTED)
+        _check_part(entry, "memory_available_bytes", "memory_total_bytes", where)
         row = [integer(distance, f"{where}.distances") for distance in distances]
         nodes.append(
             NodeFacts(
                 id=ids[place],
-                memory_total_bytes=integer(entry.get("memory_total_bytes"), f"{where}.memory_total_bytes"),
-                memory_available_bytes=integer(entry.get("memory_available_bytes"), f"{where}.memory_available_bytes"),
+                memory_total_bytes=_bytes(entry, "memory_total_bytes", where, _LEAST_BYTES),
+                memory_available_bytes=_bytes(entry, "memory_available_bytes", where),
                 cpus=cpus,
                 has_cpus=has_cpus and not (limited and cpus == ""),
                 kind=_text(entry.get("kind"), f"{where}.kind"),
@@ -238,9 +295,28 @@ def _nodes(entries: list[Mapping[str, Any]], host: Mapping[str, Any]) -> list[No
                     for identity, distance in zip(ids, row if len(row) == len(ids) else ())
                     if distance is not None
                 },
+                hugepages=_hugepages(entry.get("hugepages"), f"{where}.hugepages"),
             )
         )
     return nodes
+
+
+def _hugepages(value: Any, where: str) -> tuple[HugepageFacts, ...] | None:
+    if value is None:
+        return None
+    found = []
+    for entry in _mappings(value, where):
+        size = integer(entry.get("size_bytes"), f"{where}.size_bytes")
+        total = integer(entry.get("total"), f"{where}.total") or 0
+        free = integer(entry.get("free"), f"{where}.free")
+        if size is None or size < 1 or total < 0 or (free is not None and not 0 <= free <= total):
+            raise Refusal(
+                "value_malformed",
+                f"{where} holds {dict(entry)!r}.",
+                "Expected size_bytes above 0, total pages, and free pages among them.",
+            )
+        found.append(HugepageFacts(size, total, total if free is None else free))
+    return tuple(found)
 
 
 def _links(rows: Any, indexes: list[int]) -> dict[tuple[int, int], Link]:

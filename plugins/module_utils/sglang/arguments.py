@@ -5,14 +5,12 @@
 """The launch resolver: from a request to the flags of C(sglang.launch_server), as one mapping for its --config file.
 
 Only what was asked for is emitted, except where leaving a value to the server would make the plan a guess. What the
-server would silently rewrite is refused here, with what it would become.
+server would silently rewrite is refused, with what it would become: transfer.py. Flags that pass through are settled by
+extra_arguments.py.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import (
@@ -22,86 +20,15 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import
     DISABLED,
     Sizing,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import HiCacheRequest, ServerRequest
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts, flag_absence
-
-# Flags that a plan decides, and the option that decides them.
-OWNED_FLAGS = {
-    "model-path": "server.model_path",
-    "model": "server.model_path",
-    "served-model-name": "server.served_model_name",
-    "host": "server.host",
-    "port": "server.port",
-    "device": "server.device",
-    "tp": "server.tensor_parallel_size",
-    "tp-size": "server.tensor_parallel_size",
-    "tensor-parallel-size": "server.tensor_parallel_size",
-    "pp": "server.pipeline_parallel_size",
-    "pp-size": "server.pipeline_parallel_size",
-    "pipeline-parallel-size": "server.pipeline_parallel_size",
-    "base-gpu-id": "server.gpus",
-    "gpu-id-step": "server.gpus",
-    "numa-node": "server.numa_nodes",
-    "page-size": "server.page_size",
-    "kv-cache-dtype": "server.kv_cache_dtype",
-    "dtype": "server.dtype",
-    "max-total-tokens": "server.max_total_tokens",
-    "mem-fraction-static": "server.mem_fraction_static",
-    "chunked-prefill-size": "server.chunked_prefill_size",
-    "context-length": "server.context_length",
-    "attention-backend": "server.attention_backend",
-    "enable-metrics": "server.enable_metrics",
-    "enable-hierarchical-cache": "hicache.enabled",
-    "enable-hicache": "hicache.enabled",
-    "hicache-ratio": "hicache.ratio",
-    "hicache-size": "hicache.size_gb",
-    "hicache-host-memory-fraction": "hicache.host_memory_fraction",
-    "hicache-io-backend": "hicache.io_backend",
-    "hicache-mem-layout": "hicache.mem_layout",
-    "hicache-write-policy": "hicache.write_policy",
-}
-# Flags that change how much memory is taken or by whom, in ways that this release does not compute.
-UNPLANNED_FLAGS = {
-    "dp": "data parallelism multiplies the ranks",
-    "dp-size": "data parallelism multiplies the ranks",
-    "data-parallel-size": "data parallelism multiplies the ranks",
-    "enable-dp-attention": "attention data parallelism divides the KV heads differently",
-    "attn-dp-size": "attention data parallelism divides the KV heads differently",
-    "attention-data-parallel-size": "attention data parallelism divides the KV heads differently",
-    "dcp-size": "context parallelism divides the KV cache",
-    "attn-cp-size": "context parallelism divides the KV cache",
-    "attention-context-parallel-size": "context parallelism divides the KV cache",
-    "nnodes": "several machines share the ranks",
-    "node-rank": "several machines share the ranks",
-    "disaggregation-mode": "prefill and decode are separate servers with other pools",
-    "enable-unified-memory": "the pools are one",
-    "enable-memory-saver": "the pools are virtual",
-    "cpu-offload-gb": "weights live in host memory",
-    "hicache-storage-backend": "a storage tier is not planned yet",
-    "hicache-host-memory-mode": "a storage tier is not planned yet",
-    "config": "the plan itself is the configuration file",
-}
-# Cannot be had together with HiCache (server_args.py).
-EXCLUDES_HICACHE = frozenset({"disable-radix-cache", "enable-lmcache"})
-SECRET_FLAGS = frozenset({"api-key", "admin-api-key"})
-_FLAG = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
-DRAFT_FLAGS = frozenset(
-    {"speculative-algorithm", "speculative-draft-model-path", "speculative-num-draft-tokens", "speculative-num-steps"}
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
+    HiCacheRequest,
+    ServerRequest,
+    SpeculativeRequest,
 )
-
-
-def refuse_unknown_choice(option: str, value: str, choices: Iterable[str], facts: VersionFacts) -> None:
-    known = list(choices)
-    if value in known:
-        return
-    closest = difflib.get_close_matches(value, known, n=1)
-    raise Refusal(
-        "choice_unknown",
-        f"{option} is '{value}', which SGLang {facts.version} does not know.",
-        f"Expected one of {', '.join(known)}" + (f"; the closest is {closest[0]}." if closest else "."),
-        {"option": option, "value": value, "choices": known},
-    )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.choice import refuse_unknown_choice
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.flags import choices_of, has_flag
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
 
 
 def resolve_sizing(facts: VersionFacts, hicache: HiCacheRequest) -> Sizing:
@@ -159,50 +86,14 @@ def resolve_sizing(facts: VersionFacts, hicache: HiCacheRequest) -> Sizing:
     return Sizing(BY_RATIO, ratio=facts.default_ratio)
 
 
-def resolve_transfer(facts: VersionFacts, hicache: HiCacheRequest) -> tuple[str | None, str | None]:
-    """(io backend, memory layout) in force; pairs that the server would rewrite are refused."""
-    backend, layout = hicache.io_backend, hicache.mem_layout
-    if backend is not None:
-        refuse_unknown_choice("hicache.io_backend", backend, facts.io_backends, facts)
-    if layout is not None:
-        refuse_unknown_choice("hicache.mem_layout", layout, facts.mem_layouts, facts)
-    if hicache.write_policy is not None:
-        refuse_unknown_choice("hicache.write_policy", hicache.write_policy, facts.write_policies, facts)
-    in_force_backend = backend or facts.default_io_backend
-    in_force_layout = layout or facts.default_mem_layout
-    if in_force_backend == "direct" and in_force_layout == "page_first" and "page_first_direct" in facts.mem_layouts:
-        if layout is not None:
-            raise Refusal(
-                "hicache_layout_rewritten",
-                "hicache.mem_layout page_first does not go with io_backend direct: SGLang would switch to "
-                "page_first_direct.",
-                "Set hicache.mem_layout to page_first_direct or layer_first, or hicache.io_backend to kernel.",
-                {"io_backend": "direct", "mem_layout": "page_first", "rewritten_mem_layout": "page_first_direct"},
-            )
-        return "direct", "page_first_direct"
-    if in_force_backend == "kernel" and in_force_layout == "page_first_direct":
-        if backend is not None:
-            raise Refusal(
-                "hicache_io_backend_rewritten",
-                "hicache.io_backend kernel does not go with mem_layout page_first_direct: SGLang would switch to "
-                "direct.",
-                "Set hicache.io_backend to direct, or hicache.mem_layout to page_first.",
-                {"io_backend": "kernel", "mem_layout": "page_first_direct", "rewritten_io_backend": "direct"},
-            )
-        return "direct", "page_first_direct"
-    return in_force_backend, in_force_layout
-
-
 def check_server(facts: VersionFacts, server: ServerRequest) -> None:
-    """What the server would refuse or misread, and what this release does not plan."""
-    if not facts.reads_config_file:
-        raise Refusal(
-            "config_file_unsupported",
-            f"SGLang {facts.version} cannot read its arguments from a file.",
-            "This collection starts servers with --config, which begins with SGLang 0.5.3.",
-        )
+    """What the server would refuse or misread."""
     refuse_unknown_choice("server.device", server.device, ("cuda", "cpu"), facts)
     refuse_unknown_choice("server.kv_cache_dtype", server.kv_cache_dtype, facts.kv_cache_dtypes, facts)
+    for option, named in (("dtype", server.dtype), ("attention_backend", server.attention_backend)):
+        choices = choices_of(option.replace("_", "-"), facts.version)
+        if named is not None and choices is not None:
+            refuse_unknown_choice(f"server.{option}", named, choices, facts)
     for option, value in (
         ("tensor_parallel_size", server.tensor_parallel_size),
         ("pipeline_parallel_size", server.pipeline_parallel_size),
@@ -229,100 +120,34 @@ def check_server(facts: VersionFacts, server: ServerRequest) -> None:
             "Expected a number of tokens above 0, or -1 to switch chunking off.",
             {"option": "chunked_prefill_size", "value": chunk},
         )
-    if server.pipeline_parallel_size != 1:
-        raise Refusal(
-            "pipeline_parallel_unplanned",
-            f"server.pipeline_parallel_size is {server.pipeline_parallel_size}, and the layers' division over "
-            "pipeline stages is not planned yet.",
-            "Set it to 1.",
-        )
     if server.device == "cpu" and server.gpus:
         raise Refusal("gpus_on_cpu", "server.gpus is given and server.device is cpu.", "Drop one of the two.")
 
 
-def check_extra_arguments(facts: VersionFacts, server: ServerRequest, hicache_enabled: bool) -> list[Problem]:
-    """Refuse extra flags that the plan owns or cannot follow; warn of those that are only half seen."""
-    warnings: list[Problem] = []
-    for key in server.extra_arguments:
-        flag = flag_name(key)
-        if not _FLAG.match(flag):
-            raise Refusal(
-                "extra_argument_malformed",
-                f"extra_arguments holds {key!r}, which is no flag.",
-                "Expected the name of a flag without its leading dashes, such as max-running-requests.",
-                {"flag": flag},
-            )
-        if flag in SECRET_FLAGS:
-            raise Refusal(
-                "secret_in_arguments",
-                f"extra_arguments holds {key}: SGLang prints its arguments in the journal and under /server_info.",
-                "Leave it out, and let a proxy before the server ask for the key.",
-                {"flag": flag},
-            )
-        # argparse takes any unambiguous beginning of a flag for the flag.
-        longer = sorted(name for name in {*OWNED_FLAGS, *UNPLANNED_FLAGS} if name.startswith(flag) and name != flag)
-        if longer and flag not in OWNED_FLAGS and flag not in UNPLANNED_FLAGS and len(flag) > 1:
-            raise Refusal(
-                "extra_argument_shortened",
-                f"extra_arguments holds {key}, which the server may take for {longer[0]}.",
-                "Write the flag in full.",
-                {"flag": flag, "beginning_of": longer},
-            )
-        if flag in OWNED_FLAGS:
-            raise Refusal(
-                "extra_argument_owned",
-                f"extra_arguments holds {key}, which the plan decides.",
-                f"Set {OWNED_FLAGS[flag]} instead.",
-                {"flag": flag},
-            )
-        if flag in UNPLANNED_FLAGS:
-            raise Refusal(
-                "extra_argument_unplanned",
-                f"extra_arguments holds {key}: {UNPLANNED_FLAGS[flag]}, which the plan of this release does not count.",
-                "Leave it out.",
-                {"flag": flag},
-            )
-        if hicache_enabled and flag in EXCLUDES_HICACHE:
-            raise Refusal(
-                "extra_argument_excludes_hicache",
-                f"extra_arguments holds {key}, and HiCache is on: SGLang refuses the two together.",
-                "Leave it out, or set hicache.enabled to false.",
-                {"flag": flag},
-            )
-        absence = flag_absence(flag, facts.version)
-        if absence is not None:
-            raise Refusal(
-                "extra_argument_absent",
-                f"extra_arguments holds {key}, which SGLang {facts.version} does not know: {absence}.",
-                "Correct or leave out the flag.",
-                {"flag": flag},
-            )
-    if any(flag_name(key) in DRAFT_FLAGS for key in server.extra_arguments):
-        warnings.append(
-            Problem(
-                "draft_not_planned",
-                "warning",
-                "A speculative draft model is asked for; its weights, its KV cache and its host pool are not counted.",
-                "Give observed.kv_pool_bytes and observed.idle_bytes_per_gpu of a start with the draft, and leave "
-                "room on the host.",
-            )
+def release_problems(facts: VersionFacts) -> list[Problem]:
+    """Why a release that can be planned cannot be started by this collection."""
+    if facts.reads_config_file:
+        return []
+    return [
+        Problem(
+            "config_file_unsupported",
+            "error",
+            f"SGLang {facts.version} cannot read its arguments from a file.",
+            "This collection starts servers with --config, which begins with SGLang 0.5.3; plan with this one only.",
         )
-    return warnings
-
-
-def flag_name(key: str) -> str:
-    """C(--max_running_requests) -> C(max-running-requests)."""
-    return str(key).lstrip("-").replace("_", "-")
+    ]
 
 
 def resolve_arguments(
+    facts: VersionFacts,
     server: ServerRequest,
     hicache: HiCacheRequest,
     sizing: Sizing,
     transfer: tuple[str | None, str | None],
     model_path: str | None,
+    speculative: SpeculativeRequest | None = None,
 ) -> dict[str, Any]:
-    """Flags without dashes and their values, for SGLang's C(--config) file."""
+    """Flags without dashes and their values; the extra arguments of C(server) are settled already."""
     arguments: dict[str, Any] = {
         "model-path": model_path,
         "served-model-name": server.served_model_name,
@@ -334,11 +159,14 @@ def resolve_arguments(
         "kv-cache-dtype": None if server.kv_cache_dtype == "auto" else server.kv_cache_dtype,
         "dtype": None if server.dtype == "auto" else server.dtype,
         "max-total-tokens": server.max_total_tokens,
+        "max-running-requests": server.max_running_requests,
         "mem-fraction-static": server.mem_fraction_static,
         "chunked-prefill-size": server.chunked_prefill_size,
         "context-length": server.context_length,
         "attention-backend": server.attention_backend,
         "enable-metrics": True if server.enable_metrics else None,
+        **_parallel_arguments(facts, server),
+        **_speculative_arguments(speculative),
     }
     if sizing.mode != DISABLED:
         backend, layout = transfer
@@ -351,5 +179,37 @@ def resolve_arguments(
         arguments["hicache-io-backend"] = backend if stated else None
         arguments["hicache-mem-layout"] = layout if stated else None
         arguments["hicache-write-policy"] = hicache.write_policy
-    arguments.update({flag_name(key): value for key, value in server.extra_arguments.items()})
+    arguments.update(server.extra_arguments)
     return {flag: value for flag, value in arguments.items() if value is not None}
+
+
+def _parallel_arguments(facts: VersionFacts, server: ServerRequest) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if server.pipeline_parallel_size > 1:
+        found["pp-size"] = server.pipeline_parallel_size
+    groups = server.attention_data_parallel_size
+    if groups > 1:
+        # The older pair is read by the command line of later releases, and refused by their configuration file.
+        if has_flag("attn-dp-size", facts.version):
+            found["attn-dp-size"] = groups
+        else:
+            found.update({"enable-dp-attention": True, "dp-size": groups})
+    if server.expert_parallel_size > 1:
+        found["ep-size"] = server.expert_parallel_size
+        # Before there was a configuration file, experts were only divided under a switch.
+        if not facts.reads_config_file:
+            found["enable-ep-moe"] = True
+    return found
+
+
+def _speculative_arguments(speculative: SpeculativeRequest | None) -> dict[str, Any]:
+    if speculative is None:
+        return {}
+    draft = speculative.model_path or (speculative.model.path if speculative.model is not None else None)
+    return {
+        "speculative-algorithm": speculative.algorithm.upper(),
+        "speculative-draft-model-path": draft,
+        "speculative-num-steps": speculative.num_steps,
+        "speculative-eagle-topk": speculative.eagle_topk,
+        "speculative-num-draft-tokens": speculative.num_draft_tokens,
+    }

@@ -40,9 +40,9 @@ _PART = re.compile(_RANK_PART)
 class LogEvent:
     """One line that means something.
 
-    C(kind): stage_begin, stage_end, progress, capacity, ready, failure, exception or consequence.
+    C(kind): settings, stage_begin, stage_end, progress, capacity, ready, failure, exception or consequence.
     C(label) refines it: name of a pool, of a captured graph, or the code of a failure.
-    C(values) holds further numbers of a failure, bytes under names ending in _bytes.
+    C(values) holds further numbers, bytes under names ending in _bytes; C(available_bytes) is free memory of a GPU.
     C(timestamp) (UNIX seconds, from the journal) and C(pid) are not of the line; the reader of the journal adds them.
     """
 
@@ -133,8 +133,11 @@ def _row(
 
 _N = r"(\d+(?:\.\d+)?)"
 _SIZE = rf"(?P<size>{_N})"
+# Up to 0.4.3 some of these lines end before it.
+_AVAILABLE = rf"(?:.*?avail mem=(?P<available>{_N}) GB)?"
 
-# Groups with a meaning: size (in the row's unit), size2 (added to it), tokens, seconds, label.
+# Groups with a meaning: size (in the row's unit), size2 to size4 (added to it), available (in the row's unit), tokens,
+# seconds, label.
 GRAMMAR: tuple[Row, ...] = (
     # model_executor/model_runner.py; distributed/bootstrap.py from 0.5.21.
     _row("stage_begin", r"Init torch distributed begin\.", "boot", "distributed", until="0.5.21"),
@@ -142,15 +145,23 @@ GRAMMAR: tuple[Row, ...] = (
     _row("stage_end", r"Init torch distributed ends\.", "boot", "distributed", until="0.5.21"),
     _row("stage_end", r"Init parallel ends\.", "boot", "distributed", since="0.5.21"),
     # model_executor/model_runner.py
-    _row("stage_begin", r"Load weight begin\.", "load"),
-    _row("stage_end", rf"Load weight end\..*?(?:mem usage={_SIZE} GB|$)", "load"),
+    _row("stage_begin", rf"Load weight begin\.{_AVAILABLE}", "load"),
+    _row("stage_end", rf"Load weight end\.{_AVAILABLE}(?:.*?mem usage={_SIZE} GB)?", "load"),
     # mem_cache/memory_pool.py; `dtype:` from 0.5.13; K and V apart, or one size (MLA).
     _row(
         "progress",
-        rf"KV Cache is allocated\. (?:dtype: [\w.]+, )?#tokens: (?P<tokens>\d+), "
+        rf"(?:Full )?KV Cache is allocated\. (?:dtype: [\w.]+, )?#tokens: (?P<tokens>\d+), "
         rf"K size: {_SIZE} GB, V size: (?P<size2>{_N}) GB",
         "device_pool",
         "kv",
+    ),
+    # The two pools of a model with window layers have names from 0.5.17 on (Full, SWA), as the log of a server shows.
+    _row(
+        "progress",
+        rf"SWA KV Cache is allocated\. dtype: [\w.]+, #tokens: (?P<tokens>\d+), "
+        rf"K size: {_SIZE} GB, V size: (?P<size2>{_N}) GB",
+        "device_pool",
+        "swa",
     ),
     _row(
         "progress",
@@ -158,13 +169,25 @@ GRAMMAR: tuple[Row, ...] = (
         "device_pool",
         "kv",
     ),
-    _row("progress", r"Mamba Cache is allocated\.", "device_pool", "mamba"),
-    _row("stage_end", r"Memory pool end\.", "device_pool"),
+    _row(
+        "progress",
+        rf"Mamba Cache is allocated\.(?:.*?conv_state size: {_SIZE} ?GB, ssm_state size: (?P<size2>{_N}) ?GB)?"
+        rf"(?: intermediate_ssm_state_cache size: (?P<size3>{_N}) ?GB"
+        rf" intermediate_conv_window_cache size: (?P<size4>{_N}) ?GB)?",
+        "device_pool",
+        "mamba",
+    ),
+    _row("stage_end", rf"Memory pool end\.{_AVAILABLE}", "device_pool"),
     # model_executor/model_runner.py, speculative/*.py; components/cuda_graph_setup.py from 0.5.14.
     _row("stage_begin", r"Capture (?P<label>[\w -]+?)(?: \(step \d+\))? begin\b", "capture"),
-    _row("stage_end", r"Capture (?P<label>[\w -]+?)(?: \(step \d+\))? end\b", "capture"),
+    _row("stage_end", rf"Capture (?P<label>[\w -]+?)(?: \(step \d+\))? end\b{_AVAILABLE}", "capture"),
     # managers/scheduler.py; only the first rank of a tensor parallel group says it.
-    _row("capacity", r"max_total_num_tokens=(?P<tokens>\d+), ", None, "max_total_num_tokens"),
+    _row(
+        "capacity",
+        rf"max_total_num_tokens=(?P<tokens>\d+), (?:.*?available_gpu_mem=(?P<available>{_N}) GB)?",
+        None,
+        "max_total_num_tokens",
+    ),
     # mem_cache/memory_pool_host.py to 0.5.16; mem_cache/pool_host/*.py. Printed before the memory is allocated.
     _row("stage_begin", rf"Allocating {_SIZE} GB host memory for hierarchical KV cache", "host_pool", "kv", GB),
     _row(
@@ -189,6 +212,14 @@ GRAMMAR: tuple[Row, ...] = (
         "indexer",
         GB,
         since="0.5.11",
+    ),
+    _row(
+        "stage_begin",
+        rf"Allocating {_SIZE} GB host memory for MiniMax sparse index-K",
+        "host_pool",
+        "indexer",
+        GB,
+        since="0.5.15",
     ),
     # mem_cache/hicache_auto_size.py
     _row("progress", r"HiCache auto-sizing: ratio ", "host_pool", "auto_size", since="0.5.21"),
@@ -320,7 +351,8 @@ def _grammar(version: Version) -> tuple[Row, ...]:
 
 
 # Groups that become fields of the event; the others go into its values.
-_FIELDS = ("size", "size2", "tokens", "seconds", "label")
+_SIZES = ("size", "size2", "size3", "size4")
+_FIELDS = (*_SIZES, "tokens", "seconds", "label")
 
 
 def _values(row: Row, groups: Mapping[str, str | None]) -> tuple[tuple[str, Any], ...]:
@@ -341,7 +373,7 @@ def _values(row: Row, groups: Mapping[str, str | None]) -> tuple[tuple[str, Any]
 
 def _event(row: Row, match: re.Match[str], rank: str | None, text: str) -> LogEvent:
     groups = match.groupdict()
-    sizes = [float(groups[name]) for name in ("size", "size2") if groups.get(name) is not None]
+    sizes = [float(groups[name]) for name in _SIZES if groups.get(name) is not None]
     return LogEvent(
         kind=row.kind,
         text=text,
@@ -375,8 +407,23 @@ def parse_line(message: str, version: str) -> LogEvent | None:
     return first
 
 
+# entrypoints/engine.py: the arguments as the server resolved them, a dataclass' words to 0.5.22 and a mapping since. It
+# holds keys and paths, so nothing but numbers is taken out of it.
+_FRACTION = re.compile(r"\bmem_fraction_static'?\s*[=:]\s*(?P<fraction>0?\.\d+)")
+
+
+def _settings(line: str) -> LogEvent | None:
+    found = _FRACTION.search(line)
+    if found is None:
+        return None
+    values = (("mem_fraction_static", float(found.group("fraction"))),)
+    return LogEvent(kind="settings", text=f"server_args: mem_fraction_static={found.group('fraction')}", values=values)
+
+
 def _parse_one(line: str, rank: str | None, version: str, anchored: bool) -> LogEvent | None:
-    if not line or line.startswith(("server_args=", "ServerArgs(")):
+    if line.startswith(("server_args=", "ServerArgs(")):
+        return _settings(line)
+    if not line:
         return None
     for row in _grammar(parse_version(version)):
         # Behind SGLang's own prefix the words stand first; failures are quoted inside other text.

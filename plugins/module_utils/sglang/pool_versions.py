@@ -13,6 +13,7 @@ in the wheel of its release, by comparing the source of these functions from rel
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version, value_at
 
@@ -50,13 +51,19 @@ class PoolFacts:
     state_drafts: str
     state_stage_share: bool  # a pipeline stage is charged its own layers' states
     pipeline_division: str
+    pipeline_synced: bool  # the fewest tokens of all pipeline stages are those of each
+    window_stage_overlaps: bool  # a stage keeps the first layer of the next one as well, in models with windows
+    copies_fp4_scales: bool  # block scales of NVFP4 experts stay beside their swizzled copy
     fp4: str | None
     mxfp8: bool
     sparse: bool
     host_windows: bool
     host_states: bool
+    host_value_width: bool  # the host pool of plain heads has the values' own width
     host_index: str | None
     host_sparse: bool
+    host_draft: bool  # the draft's cache has a host pool
+    host_draft_whole: bool  # with the form of its rows on the device, and with its index keys
     splits_size: bool  # --hicache-size is divided between the KV, window and state pools
 
 
@@ -84,6 +91,12 @@ _STATE_PADDING = (("0.4.7", False), ("0.5.17", True))
 _STATE_DRAFTS = (("0.4.7", STATES_BEFORE), ("0.5.13", STATES_JOINT), ("0.5.17", STATES_JOINT_PADDED))
 _STATE_STAGE = (("0.4.7", False), ("0.5.17", True))
 _PIPELINE = (("0.4.7", REST_ON_LAST), ("0.5.6", REST_SPREAD))
+# model_runner.py init_memory_pool: all_reduce(MIN) over the world.
+_PIPELINE_SYNC = (("0.4.7", False), ("0.5.2", True))
+# model_runner.py, later model_runner_components/layer_setup.py: layers up to end_layer + 1 are a stage's own.
+_WINDOW_STAGE = (("0.4.7", True), ("0.5.21", False))
+# layers/quantization/modelopt_quant.py
+_FP4_COPIES = (("0.4.7", True), ("0.5.10", False))
 _FP4: tuple[tuple[str, str | None], ...] = (
     ("0.4.7", None),
     ("0.5.5", FP4_BLOCKS),
@@ -96,6 +109,8 @@ _SPARSE = (("0.4.7", False), ("0.5.16", True))
 _HOST_WINDOWS = (("0.4.7", False), ("0.5.13", True))
 # hi_mamba_radix_cache.py
 _HOST_STATES = (("0.4.7", False), ("0.5.10", True))
+# memory_pool_host.py get_mha_host_pool_cls; before, values are copied by the width of the keys.
+_HOST_VALUE_WIDTH = (("0.4.7", False), ("0.5.14", True))
 # NSATokenToKVPoolHost holds both in one pool; NSAIndexerPoolHost is a pool beside.
 _HOST_INDEX: tuple[tuple[str, str | None], ...] = (
     ("0.4.7", None),
@@ -103,6 +118,10 @@ _HOST_INDEX: tuple[tuple[str, str | None], ...] = (
     ("0.5.11", INDEX_BESIDE),
 )
 _HOST_SPARSE = (("0.4.7", False), ("0.5.16", True))
+# scheduler.py _maybe_register_hicache_draft; a latent pool of plain rows whatever the device's are, until
+# hybrid_pool_assembler.py build_full_draft_pools gave it kv_cache_dim and DSAIndexerPoolHost.
+_HOST_DRAFT = (("0.4.7", False), ("0.5.11", True))
+_HOST_DRAFT_WHOLE = (("0.4.7", False), ("0.5.18", True))
 # hybrid_pool_assembler.py _split_hicache_size; each pool took the whole size before.
 _SPLITS_SIZE = (("0.4.7", False), ("0.5.17", True))
 
@@ -131,6 +150,7 @@ def window_off(architecture: str, version: str, causes: frozenset[str]) -> str |
     return None
 
 
+@cache
 def pool_facts(text: str) -> PoolFacts:
     """The facts of one release, which version_facts has accepted."""
     version = parse_version(text)
@@ -153,12 +173,18 @@ def pool_facts(text: str) -> PoolFacts:
         state_drafts=value_at(_STATE_DRAFTS, version),
         state_stage_share=value_at(_STATE_STAGE, version),
         pipeline_division=value_at(_PIPELINE, version),
+        pipeline_synced=value_at(_PIPELINE_SYNC, version),
+        window_stage_overlaps=value_at(_WINDOW_STAGE, version),
+        copies_fp4_scales=value_at(_FP4_COPIES, version),
         fp4=value_at(_FP4, version),
         mxfp8=value_at(_MXFP8, version),
         sparse=value_at(_SPARSE, version),
         host_windows=value_at(_HOST_WINDOWS, version),
         host_states=value_at(_HOST_STATES, version),
+        host_value_width=value_at(_HOST_VALUE_WIDTH, version),
         host_index=value_at(_HOST_INDEX, version),
         host_sparse=value_at(_HOST_SPARSE, version),
+        host_draft=value_at(_HOST_DRAFT, version),
+        host_draft_whole=value_at(_HOST_DRAFT_WHOLE, version),
         splits_size=value_at(_SPLITS_SIZE, version),
     )

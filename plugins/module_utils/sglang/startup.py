@@ -98,6 +98,7 @@ class RankState:
 
     C(raw_bytes) is the last reading of the meter, C(earlier_bytes) the one before, C(baseline_bytes) what lay there
     before pinning began, C(announced_bytes) the sum of the pools that it said it would allocate.
+    C(memory): what its lines said was free of its GPU, by the end of what (see C(_with_memory)).
     """
 
     rank: str
@@ -114,6 +115,7 @@ class RankState:
     pinned_bytes: int | None = None
     announced_bytes: int = 0
     start_ticks: int | None = None
+    memory: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class StartupState:
     troubles: tuple[LogEvent, ...] = ()
     stage: str = "boot"
     max_total_num_tokens: int | None = None
+    available_at_end_bytes: int | None = None
+    mem_fraction_static: float | None = None
     host_tokens: int | None = None
     host_available_bytes: int | None = None
     read_at: float | None = None
@@ -244,7 +248,7 @@ def _with_readings(state: StartupState, readings: Iterable[RankReading]) -> Star
 def _with_inferred(state: StartupState) -> StartupState:
     """Bytes alone, for releases whose lines are not known and for lines that were lost."""
     target = state.expected.bytes_per_rank
-    if not target or state.expected.meter != "shmem":
+    if not target or state.expected.meter not in ("shmem", "hugetlb"):
         return state
     for rank in state.ranks:
         if STAGES.index(rank.stage) >= STAGES.index("host_pool") or rank.raw_bytes is None:
@@ -337,8 +341,10 @@ def _closed(state: StartupState, stage: str, rank: str | None, when: float | Non
 def _with_event(state: StartupState, event: LogEvent) -> StartupState:
     if event.kind in ("failure", "exception", "consequence"):
         return replace(state, troubles=(*state.troubles, event))
+    if event.kind == "settings":
+        return replace(state, mem_fraction_static=event.value("mem_fraction_static"))
     if event.kind == "capacity":
-        return replace(state, max_total_num_tokens=event.tokens)
+        return replace(state, max_total_num_tokens=event.tokens, available_at_end_bytes=event.value("available_bytes"))
     if event.kind == "ready":
         state = _all_closed(state, event.timestamp)
         return replace(state, ready_at=event.timestamp if event.timestamp is not None else state.now)
@@ -365,6 +371,7 @@ def _with_rank_event(state: StartupState, event: LogEvent, label: str, stage: st
     rank = state.rank(label) or RankState(rank=label)
     if event.pid is not None and rank.pid is None:
         rank = replace(rank, pid=event.pid)
+    rank = _with_memory(rank, event, stage)
     when = event.timestamp
     if event.kind == "stage_begin":
         state = _opened(state, stage, label, when)
@@ -393,6 +400,27 @@ def _with_rank_event(state: StartupState, event: LogEvent, label: str, stage: st
     elif stage == "device_pool":
         state = _with_bytes(state, stage, label, event.bytes)
     return _with_rank(state, rank)
+
+
+def _with_memory(rank: RankState, event: LogEvent, stage: str) -> RankState:
+    """What the line says is free of the rank's GPU.
+
+    A draft loads and captures after the target, or before its pools, by the release. Before loading is what the first
+    line says, after loading what the last one before any pool says, after the pools and the graphs what the last says.
+    """
+    available = event.value("available_bytes")
+    known = dict(rank.memory)
+    name = {"load": "after_load", "device_pool": "after_pool", "capture": "after_capture"}.get(stage)
+    if event.kind == "stage_begin" and stage == "load":
+        name = "before_load"
+    elif event.kind != "stage_end":
+        return rank
+    pools_seen = "after_pool" in known
+    if available is None or name is None or (name == "before_load" and name in known):
+        return rank
+    if name == "after_load" and pools_seen:
+        return rank
+    return replace(rank, memory=tuple(sorted({**known, name: int(available)}.items())))
 
 
 def _with_bytes(state: StartupState, stage: str, rank: str | None, size: int | None) -> StartupState:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
@@ -57,6 +58,8 @@ def parse_version(text: str) -> Version:
     return Version(int(major), int(minor), int(patch), _PHASES[phase], int(number or 0))
 
 
+# The rows of the tables are asked for time and again, hundreds of times a plan.
+@cache
 def _v(text: str) -> Version:
     return parse_version(text)
 
@@ -70,20 +73,6 @@ EXAMINED: tuple[Version, ...] = tuple(_v(text) for text in _EXAMINED.split())
 OLDEST, NEWEST = EXAMINED[0], EXAMINED[-1]
 # Releases whose real argument resolver and pools these formulas were held against (tests/conformance).
 EXACT: frozenset[Version] = frozenset({_v("0.5.9"), _v("0.5.23")})
-
-
-@dataclass(frozen=True)
-class FractionDefaults:
-    """How a release chooses mem_fraction_static when it is not given; sizes in MiB as nvidia-smi prints them.
-
-    C(classes): (card memory below, chunked prefill size, decode graph batch for tp < 4, for tp >= 4).
-    """
-
-    classes: tuple[tuple[float, int, int, int], ...]
-    without_gpu: float
-    prefill_graph_mib_per_size: int
-    prefill_graph_mib_mla: int
-    speculative_mib: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -127,7 +116,6 @@ class VersionFacts:
     numa_off_environment: tuple[tuple[str, str], ...]  # keeps the server from binding by itself; empty: cannot be had
     reads_config_file: bool
     clean_stop_exit_statuses: tuple[str, ...]  # what systemd has to count as success beside 0
-    fraction_defaults: FractionDefaults | None
     multimodal_reservation_bytes: int  # taken off the KV budget of models with a vision tower
     endpoints: Endpoints
     host_gauge: bool  # sglang:hicache_host_total_tokens
@@ -225,54 +213,6 @@ _HOST_GAUGE = (("0.4.7", False), ("0.5.10", True))
 # mem_cache/kv_cache_configurator.py mm_runtime_reservation_gb: SGLANG_VLM_CACHE_SIZE_MB, 100 MiB by default.
 _MULTIMODAL_RESERVATION = (("0.4.7", 0), ("0.5.18", 100 << 20))
 
-# (flag, first release with it, last release with it, what replaces it); None where it is still there or was always.
-_FLAG_LIFETIMES: tuple[tuple[str, str | None, str | None, str | None], ...] = (
-    ("cuda-graph-max-bs", None, "0.5.19", "cuda-graph-max-bs-decode"),
-    ("cuda-graph-bs", None, "0.5.19", "cuda-graph-bs-decode"),
-    ("cuda-graph-max-bs-decode", "0.5.14", None, "cuda-graph-max-bs"),
-    ("cuda-graph-max-bs-prefill", "0.5.14", None, None),
-    ("cuda-graph-bs-decode", "0.5.14", None, "cuda-graph-bs"),
-    ("cuda-graph-bs-prefill", "0.5.14", None, None),
-    ("disable-hicache-numa-detect", "0.5.8", "0.5.9", None),
-    ("numa-node", "0.5.2", None, None),
-    ("admin-api-key", "0.5.8", None, None),
-    ("gated-launch-port", "0.5.19", None, None),
-)
-
-_GIB_IN_MIB = 1024
-
-
-def _classes(below_35_gib: tuple[int, int, int]) -> tuple[tuple[float, int, int, int], ...]:
-    """The classes of cards; in the releases that were read, only that from 20 to 35 GiB differs."""
-    return (
-        (20 * _GIB_IN_MIB, 2048, 8, 8),
-        (35 * _GIB_IN_MIB, *below_35_gib),
-        (60 * _GIB_IN_MIB, 4096, 32, 160),
-        (160 * _GIB_IN_MIB, 8192, 256, 512),
-        (float("inf"), 16384, 512, 512),
-    )
-
-
-# server_args.py _handle_gpu_memory_settings of 0.5.9; arg_groups/memory_hook.py of 0.5.23. Releases between them
-# were not read for this, so there the fraction has to be given or observed.
-FRACTION_DEFAULTS: dict[str, FractionDefaults] = {
-    "0.5.9": FractionDefaults(
-        classes=_classes(below_35_gib=(2048, 24, 80)),
-        without_gpu=0.88,
-        # Piecewise prefill graphs are opt-in there and not planned by this collection.
-        prefill_graph_mib_per_size=0,
-        prefill_graph_mib_mla=0,
-        speculative_mib={"STANDALONE": 6 * _GIB_IN_MIB, "NGRAM": 0, "*": 2 * _GIB_IN_MIB},
-    ),
-    "0.5.23": FractionDefaults(
-        classes=_classes(below_35_gib=(4096, 48, 160)),
-        without_gpu=0.95,
-        prefill_graph_mib_per_size=8,
-        prefill_graph_mib_mla=1536,
-        speculative_mib={"*": 0},
-    ),
-}
-
 
 def _at(history: Sequence[tuple[str, T]], version: Version) -> T:
     """The value of the last row that is not newer than C(version)."""
@@ -286,19 +226,6 @@ def _at(history: Sequence[tuple[str, T]], version: Version) -> T:
 def value_at(history: Sequence[tuple[str, T]], version: Version) -> T:
     """The value of the last row that is not newer than C(version), for the tables of other files."""
     return _at(history, version)
-
-
-def flag_absence(flag: str, version: Version) -> str | None:
-    """Why a release does not know a flag (given without dashes), or None when nothing says so."""
-    for name, first, last, instead in _FLAG_LIFETIMES:
-        if name != flag:
-            continue
-        advice = f"; use {instead}" if instead else ""
-        if first is not None and version < _v(first):
-            return f"--{flag} begins with SGLang {first}{advice}"
-        if last is not None and version.base > _v(last):
-            return f"--{flag} ended with SGLang {last}{advice}"
-    return None
 
 
 def version_facts(text: str) -> VersionFacts:
@@ -349,7 +276,6 @@ def version_facts(text: str) -> VersionFacts:
         numa_off_environment=_at(_NUMA_OFF, version),
         reads_config_file=_at(_CONFIG_FILE, version),
         clean_stop_exit_statuses=_at(_CLEAN_STOP, version),
-        fraction_defaults=FRACTION_DEFAULTS.get(str(version.base)),
         multimodal_reservation_bytes=_at(_MULTIMODAL_RESERVATION, version),
         endpoints=Endpoints(
             health="/health",

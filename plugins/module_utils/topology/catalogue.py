@@ -2,88 +2,117 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Boards by PCI device id: what a host without a driver holds.
+"""Boards by PCI device id, for a host without a driver, and by name, for a machine that is only on paper.
 
-Names are those the driver gives (NVIDIA/open-gpu-kernel-modules, src/nvidia/generated/g_nv_name_released.h) or, for
-newer boards, those nvidia-smi prints; what differs between boards of one id is left out (GH200: its CPU's memory).
-Memory is what nvidia-smi prints as total, in MiB, with ECC as it leaves the factory; drivers differ by a few hundred
-MiB. Compute capabilities are from NVIDIA's list (developer.nvidia.com/cuda-gpus).
+The rows are in boards.py, what CUDA sees of the memory in board_memory.py, links in board_links.py; each says where its
+numbers are from.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+import re
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.board_links import LINKS, PCIE, SXM
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.board_memory import CUDA_MEMORY
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.boards import ROWS, Board
 
+CATALOGUE: tuple[Board, ...] = tuple(
+    Board(
+        name=name,
+        memory_mib=memory_mib,
+        compute_capability=capability,
+        architecture=architecture,
+        source=source,
+        nvlink=nvlink,
+        nominal_gb=nominal_gb,
+        pci_id=pci_id,
+        cuda=CUDA_MEMORY.get(name),
+        links=LINKS.get(name),
+    )
+    for pci_id, name, memory_mib, nominal_gb, capability, architecture, source, nvlink in ROWS
+)
 
-@dataclass(frozen=True)
-class Board:
-    """C(nvlink) is False for boards that have none, neither in the module nor for a bridge between two boards."""
+BOARDS: dict[str, Board] = {board.pci_id: board for board in CATALOGUE if board.pci_id is not None}
 
-    name: str
-    memory_mib: int
-    compute_capability: str
-    architecture: str
-    source: str
-    nvlink: bool = True
+# Why a well-known board is not in the catalogue.
+_UNIFIED = (
+    "The GPU of NVIDIA GB10 (DGX Spark) has no memory of its own: device and host pools come out of the same bytes, "
+    "which a plan counts as two."
+)
+LEFT_OUT = {"NVIDIA GB10": _UNIFIED, "DGX Spark": _UNIFIED}
 
-    @property
-    def memory_bytes(self) -> int:
-        return self.memory_mib * MIB
-
-
-_SMI = "nvidia-smi as printed in public reports"
-_RECORDED = "recorded nvidia-smi -q of the board"
-
-BOARDS: dict[str, Board] = {
-    "10de:1db1": Board("Tesla V100-SXM2-16GB", 16384, "7.0", "volta", _SMI),
-    "10de:1db4": Board("Tesla V100-PCIE-16GB", 16384, "7.0", "volta", _SMI),
-    "10de:1db5": Board("Tesla V100-SXM2-32GB", 32768, "7.0", "volta", _SMI),
-    "10de:1db6": Board("Tesla V100-PCIE-32GB", 32768, "7.0", "volta", _SMI),
-    "10de:1eb8": Board("Tesla T4", 15360, "7.5", "turing", _RECORDED, nvlink=False),
-    "10de:20b0": Board("NVIDIA A100-SXM4-40GB", 40960, "8.0", "ampere", _SMI),
-    "10de:20b2": Board("NVIDIA A100-SXM4-80GB", 81920, "8.0", "ampere", _RECORDED),
-    "10de:20b5": Board("NVIDIA A100 80GB PCIe", 81920, "8.0", "ampere", _SMI),
-    "10de:20b7": Board("NVIDIA A30", 24576, "8.0", "ampere", _SMI),
-    "10de:20f1": Board("NVIDIA A100-PCIE-40GB", 40960, "8.0", "ampere", _SMI),
-    "10de:20f3": Board("NVIDIA A800-SXM4-80GB", 81920, "8.0", "ampere", _SMI),
-    "10de:20f5": Board("NVIDIA A800 80GB PCIe", 81920, "8.0", "ampere", _SMI),
-    "10de:2204": Board("NVIDIA GeForce RTX 3090", 24576, "8.6", "ampere", _SMI),
-    "10de:2230": Board("NVIDIA RTX A6000", 49140, "8.6", "ampere", _SMI),
-    "10de:2235": Board("NVIDIA A40", 46068, "8.6", "ampere", _SMI),
-    "10de:2236": Board("NVIDIA A10", 23028, "8.6", "ampere", _SMI, nvlink=False),
-    "10de:2237": Board("NVIDIA A10G", 23028, "8.6", "ampere", _RECORDED, nvlink=False),
-    "10de:2321": Board("NVIDIA H100 NVL", 95830, "9.0", "hopper", _SMI),
-    "10de:2324": Board("NVIDIA H800", 81559, "9.0", "hopper", _SMI),
-    "10de:2329": Board("NVIDIA H20", 97871, "9.0", "hopper", _SMI),
-    "10de:2330": Board("NVIDIA H100 80GB HBM3", 81559, "9.0", "hopper", _SMI),
-    "10de:2331": Board("NVIDIA H100 PCIe", 81559, "9.0", "hopper", _SMI),
-    "10de:2335": Board("NVIDIA H200", 143771, "9.0", "hopper", _SMI),
-    "10de:233b": Board("NVIDIA H200 NVL", 143771, "9.0", "hopper", _SMI),
-    "10de:2342": Board("NVIDIA GH200", 97871, "9.0", "hopper", _SMI),
-    "10de:2684": Board("NVIDIA GeForce RTX 4090", 24564, "8.9", "ada", _SMI, nvlink=False),
-    "10de:26b1": Board("NVIDIA RTX 6000 Ada Generation", 49140, "8.9", "ada", _SMI, nvlink=False),
-    "10de:26b5": Board("NVIDIA L40", 46068, "8.9", "ada", _SMI, nvlink=False),
-    "10de:26b9": Board("NVIDIA L40S", 46068, "8.9", "ada", _SMI, nvlink=False),
-    "10de:26ba": Board("NVIDIA L20", 46068, "8.9", "ada", _SMI, nvlink=False),
-    "10de:27b8": Board("NVIDIA L4", 23034, "8.9", "ada", _SMI, nvlink=False),
-    "10de:2901": Board("NVIDIA B200", 183359, "10.0", "blackwell", _SMI),
-    "10de:2941": Board("NVIDIA GB200", 189471, "10.0", "blackwell", _SMI),
-    "10de:2b85": Board("NVIDIA GeForce RTX 5090", 32607, "12.0", "blackwell", _SMI, nvlink=False),
-    "10de:2bb1": Board(
-        "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 97887, "12.0", "blackwell", _SMI, nvlink=False
-    ),
-    "10de:2bb4": Board(
-        "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", 97887, "12.0", "blackwell", _SMI, nvlink=False
-    ),
-    "10de:2bb5": Board(
-        "NVIDIA RTX PRO 6000 Blackwell Server Edition", 97887, "12.0", "blackwell", _RECORDED, nvlink=False
-    ),
-    "10de:3182": Board("NVIDIA B300 SXM6 AC", 275040, "10.3", "blackwell", _SMI),
-}
+# What a name says beside the board itself.
+_NOISE = frozenset({"nvidia", "geforce", "tesla", "gpu", "tensor", "core", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6"})
 
 
 def board_of(pci_id: str | None) -> Board | None:
     """The board with this C(vendor:device) id, in lower-case hexadecimal digits."""
     return BOARDS.get(pci_id or "")
+
+
+def board_named(text: str) -> Board:
+    """The board that a person means: its name as nvidia-smi prints it, or C(H100-80GB-SXM), C(h200), C(L40S).
+
+    A name that fits several boards, or none, is refused with those that are closest.
+    """
+    for board in CATALOGUE:
+        if board.name == text.strip():
+            return board
+    asked = _words(text)
+    for name, reason in LEFT_OUT.items():
+        if asked == _words(name):
+            raise Refusal("board_not_planned", f"{text!r} cannot be planned for. {reason}", "Expected another board.")
+    exact = [board for board in CATALOGUE if asked == _words(board.name)]
+    fitting = exact or [board for board in CATALOGUE if asked and asked <= _words(board.name) | _more_words(board)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        names = [board.name for board in fitting]
+        raise Refusal(
+            "board_ambiguous",
+            f"{text!r} fits {len(names)} boards of the catalogue.",
+            f"Expected one of {', '.join(names)}.",
+            {"board": text, "fitting": names},
+        )
+    closest = _closest(text)
+    raise Refusal(
+        "board_unknown",
+        f"{text!r} is no board of the catalogue.",
+        (f"The closest: {', '.join(closest)}. " if closest else "")
+        + "State a board that is not there as topology.gpus with name, memory_total_bytes and compute_capability.",
+        {"board": text, "closest": closest},
+    )
+
+
+def _words(text: str) -> frozenset[str]:
+    found = re.findall(r"[a-z0-9]+", text.lower())
+    return frozenset(re.sub(r"^sxm\d$", "sxm", word) for word in found if word not in _NOISE)
+
+
+def _more_words(board: Board) -> set[str]:
+    """What people write beside a board's name: its size, and SXM or PCIe."""
+    words = set() if board.nominal_gb is None else {f"{board.nominal_gb}gb"}
+    if board.links is not None and board.links.form in (SXM, PCIE):
+        words.add(board.links.form)
+    return words
+
+
+def _closest(text: str) -> list[str]:
+    """By the whole name, or else by the word that tells boards apart (h300: h200, h800)."""
+    plain = {_spelled(board.name): board.name for board in CATALOGUE}
+    found = [plain[name] for name in difflib.get_close_matches(_spelled(text), list(plain), n=2, cutoff=0.7)]
+    if not found:
+        models = {word: board.name for board in reversed(CATALOGUE) for word in _words(board.name) if _is_model(word)}
+        for word in sorted(filter(_is_model, _words(text))):
+            found += [models[name] for name in difflib.get_close_matches(word, list(models), n=3, cutoff=0.7)]
+    return list(dict.fromkeys(found))[:3]
+
+
+def _spelled(text: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def _is_model(word: str) -> bool:
+    return re.fullmatch(r"[a-z]+\d+[a-z]*|\d{4}", word) is not None

@@ -6,8 +6,9 @@
 ==================  =====================================================================================
 stand-in            for
 ==================  =====================================================================================
-cuda_runtime        the CUDA runtime's host registration (mlock/munlock: the pools are pinned for real) and
-                    device events and streams (no-ops: work on a CPU is synchronous)
+cuda_runtime        the CUDA runtime's host registration (mlock/munlock: the pools are pinned for real),
+                    device events and streams (no-ops: work on a CPU is synchronous), and a card's capability
+attention           the backend of sparse latent attention, which is not made without a GPU: pools only
 transfer            sgl_kernel's copy between the pools, io backend ``direct`` and layout ``layer_first``
 pinning             nothing: it slows the pre-faulting of host pools to a set speed, so that a start with
                     half a gigabyte takes as long as one with half a terabyte
@@ -21,12 +22,13 @@ load-back, HTTP server, metrics and log lines.
 
 from __future__ import annotations
 
-from . import cuda_runtime, import_hooks, pinning, torchvision_ops, transfer
+from . import attention, cuda_runtime, import_hooks, pinning, torchvision_ops, transfer
 
 
 def install() -> None:
     """Arms the hooks; cheap enough for every Python process."""
     import_hooks.after("torch", cuda_runtime.stand_in)
+    import_hooks.after("sglang.srt.layers.attention.attention_registry", attention.stand_in)
     import_hooks.before("torchvision", torchvision_ops.declare)
     import_hooks.after("sglang.srt.mem_cache.pool_host.mha", transfer.bind)
     import_hooks.after("sglang.srt.mem_cache.pool_host.mla", transfer.bind)

@@ -10,6 +10,9 @@ from types import ModuleType
 from typing import Any
 
 _SUCCESS = 0
+# Asked for by models of sparse latent attention before they know that there is no card (arg_groups/model_hook.py):
+# that of a Hopper, for which they keep their plain rows.
+_CAPABILITY = (9, 0)
 # cudaErrorMemoryAllocation, which cudaHostRegister gives when pages cannot be locked (CUDA Runtime API, cudaError).
 _OUT_OF_MEMORY = 2
 
@@ -96,6 +99,7 @@ def stand_in(torch: ModuleType) -> None:
     """Gives torch a CUDA runtime for host memory, and its CPU device the streams and events of an accelerator."""
     runtime = HostRegistration()
     torch.cuda.cudart = lambda: runtime
+    torch.cuda.get_device_capability = lambda device=None: _CAPABILITY
     torch.cpu.Event = Event
     torch.cpu.Stream = Stream
     torch.cpu.current_stream = lambda *args: Stream()

@@ -127,6 +127,9 @@ def test_start_is_followed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result["invocation_id"], result["pinned_bytes"]) == (RUNNING.invocation_id, 2 * POOL)
     assert (result["max_total_num_tokens"], result["host_tokens"]) == (400_000, 1_600_001)
     assert result["elapsed_seconds"] == 12.0
+    figures = result["figures"]
+    assert figures["available_before_load_bytes"] == round(18.29 * (1 << 30))
+    assert figures["pinned_bytes"] == result["pinned_bytes"]
     assert {row["stage"]: row["seconds"] for row in result["stages"]} == {
         "boot": 10.0,
         "load": 0.0,

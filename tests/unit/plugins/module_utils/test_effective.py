@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import compare, read_ledger
+from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import compare, is_in_force, read_ledger
 
 UNIT = {
     "load_state": "loaded",
@@ -57,10 +57,27 @@ def test_nothing_is_proven_by_an_invocation_that_has_no_name() -> None:
     assert not compare({**UNIT, "invocation_id": None}, {**LEDGER, "invocation_id": None}, "g1").proven
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', json.dumps({"schema": 2, "plan": {}}), '{"schema": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', json.dumps({"schema": 3, "plan": {}}), '{"schema": 1}'])
 def test_a_ledger_that_cannot_be_used_counts_as_none(text: str) -> None:
     assert read_ledger(text) == {}
 
 
-def test_a_ledger_is_read() -> None:
-    assert read_ledger(json.dumps(LEDGER)) == LEDGER
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_ledger_is_read(schema: int) -> None:
+    ledger = {**LEDGER, "schema": schema}
+    assert read_ledger(json.dumps(ledger)) == ledger
+    assert compare(UNIT, ledger, "g1").proven
+
+
+@pytest.mark.parametrize(
+    ("unit", "ledger", "expected"),
+    [
+        ({}, LEDGER, True),
+        ({"invocation_id": "a2"}, LEDGER, False),
+        ({"main_pid": None}, LEDGER, False),
+        ({"active_state": "deactivating"}, LEDGER, False),
+        ({"invocation_id": None}, {}, False),
+    ],
+)
+def test_only_the_start_that_runs_is_in_force(unit: dict[str, Any], ledger: dict[str, Any], expected: bool) -> None:
+    assert is_in_force({**UNIT, **unit}, ledger) is expected

@@ -86,8 +86,8 @@ def test_environment() -> None:
 
 
 def test_meter_chooses_the_reading() -> None:
-    one = RankReading("TP0", 7, True, shmem_bytes=1, anon_bytes=2)
-    assert [one.pinned_bytes(meter) for meter in ("shmem", "anon", "available")] == [1, 2, None]
+    one = RankReading("TP0", 7, True, shmem_bytes=1, anon_bytes=2, hugetlb_bytes=3)
+    assert [one.pinned_bytes(meter) for meter in ("shmem", "anon", "hugetlb", "available")] == [1, 2, 3, None]
 
 
 def test_reading_survives_the_wire() -> None:

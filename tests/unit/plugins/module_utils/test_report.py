@@ -51,6 +51,12 @@ def test_a_fresh_start_tells_why_how_long_and_what_was_proven() -> None:
     assert "warm up" not in text
 
 
+def test_stages_that_overlap_are_not_added_up() -> None:
+    measured = {**LEDGER, "startup": {**LEDGER["startup"], "figures": {"start_seconds": 18.2}}}
+    (line,) = (line for line in report(measured).splitlines() if "in all  " in line)
+    assert "18.2 s" in line
+
+
 def test_an_unchanged_node_says_so() -> None:
     assert "unchanged: what runs is what is declared" in report(LEDGER, proven=True, ledger=LEDGER)
 
@@ -65,6 +71,32 @@ def test_check_mode_says_that_a_restart_is_due_and_nothing_is_claimed() -> None:
     assert "restart due: the unit does not exist yet" in text
     assert "Proven" not in text
     assert "It means" not in text
+
+
+def test_the_report_says_by_how_much_the_plan_of_the_start_was_off() -> None:
+    plan = planned(rehearsal())
+    startup = {
+        **LEDGER["startup"],
+        "max_total_num_tokens": 65000,
+        "figures": {"pin_seconds": 16.0, "pinned_bytes": plan["host"]["bytes_total"]},
+    }
+    started = {**plan, "timing": {**plan["timing"], "start_seconds": 40.0, "pin_seconds": 20.0}}
+    text = report({**LEDGER, "startup": startup, "plan": started}, proven=True)
+    assert "The plan was off by" in text
+    assert "device tokens: 65,000, planned 65,536 (-536, -0.8 %)" in text
+    assert "pinning: 16.0 s, planned 20.0 s (-4.0 s, -20.0 %)" in text
+    assert "planned: about 40.0 s" in text
+    assert "was off" not in report(LEDGER)
+
+
+def test_what_the_plan_has_read_of_the_last_start_is_said_once() -> None:
+    first = planned(rehearsal())
+    figures = {"pin_seconds": 16.0, "pinned_bytes": first["host"]["bytes_total"]}
+    ledger = {**LEDGER, "plan": first, "startup": {**LEDGER["startup"], "figures": figures}}
+    again = planned({**rehearsal(), "ledger": ledger})
+    lines = node_report_lines(again, ledger, {"changed": False, "proven": True, "reasons": [], "ledger": ledger})
+    assert sum("pinning: 16.0 s, planned" in line for line in lines) == 1
+    assert any("Last start" in line for line in lines)
 
 
 def test_a_failed_canary_stands_out() -> None:

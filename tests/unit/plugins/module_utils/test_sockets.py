@@ -31,6 +31,11 @@ def test_only_listening_sockets_of_the_port_count() -> None:
     assert list(listening(V4, 40000)) == []
 
 
+def test_a_range_of_ports_is_looked_at_as_one() -> None:
+    assert [one.port for one in listening(V4, 29990, 30010)] == [30000]
+    assert list(listening(V4, 30001, 30010)) == []
+
+
 def test_ipv6_addresses_are_read_word_by_word() -> None:
     assert [one.address for one in listening(V6, 30000)] == ["::1"]
 

@@ -351,3 +351,17 @@ def test_node_without_systemd(node: FakeNode) -> None:
 def test_version_that_is_none(node: FakeNode) -> None:
     with pytest.raises(Refusal, match="not a version number"):
         node.look(sglang_version="newest")
+
+
+@pytest.mark.parametrize(("invocation", "in_force"), [("5f1c0a6a", True), ("another", False)])
+def test_the_ledger_comes_with_the_look(node: FakeNode, invocation: str, in_force: bool) -> None:
+    ledger = {"schema": 2, "plan": {"host": {}}, "invocation_id": invocation}
+    node.write("var/lib/sglang/main/ledger.json", json.dumps(ledger))
+    result = node.look(ledger_path="/var/lib/sglang/main/ledger.json")
+    assert (result["ledger"], result["ledger_in_force"]) == (ledger, in_force)
+
+
+def test_a_ledger_that_is_not_there_or_not_asked_for_is_empty(node: FakeNode) -> None:
+    for params in ({}, {"ledger_path": None}, {"ledger_path": "/var/lib/sglang/main/ledger.json"}):
+        result = node.look(**params)
+        assert (result["ledger"], result["ledger_in_force"]) == ({}, False)

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_fraction import (
-    default_mem_fraction,
-    prefill_graph_sizes,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_page import effective_page_size
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.context_memory import context_bytes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import FRACTION_DEFAULTS
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import (
     GIB,
     KIMI,
@@ -52,32 +45,10 @@ def one_gpu(**changes: Any) -> dict[str, Any]:
     return arguments
 
 
-@pytest.mark.parametrize(
-    ("limit", "count"), [(512, 30), (1024, 38), (2048, 42), (4096, 50), (8192, 58), (16384, 74), (4, 1), (3, 0)]
-)
-def test_prefill_graphs_captured_up_to(limit: int, count: int) -> None:
-    assert prefill_graph_sizes(limit) == count
-
-
-# Real resolutions of the two releases; all rows are in tests/conformance.
-@pytest.mark.parametrize(
-    ("release", "card_mib", "tp", "family", "dp", "draft", "fraction"),
-    [
-        ("0.5.23", 184320, 1, "gqa", 1, None, 0.854),
-        ("0.5.9", 184320, 1, "gqa", 1, None, 0.858),
-        ("0.5.9", 184320, 4, "gqa", 1, None, 0.856),
-    ],
-)
-def test_default_fraction(
-    release: str, card_mib: int, tp: int, family: str, dp: int, draft: str | None, fraction: float
-) -> None:
-    server = ServerRequest(tensor_parallel_size=tp)
-    assert default_mem_fraction(FRACTION_DEFAULTS[release], card_mib, server, family, dp, draft)[0] == fraction
-
-
 def test_default_fraction_is_used_and_explained() -> None:
     plan = planned(one_gpu())
     assert plan["device"]["mem_fraction_source"] == "default"
+    assert any("mem_fraction_static of SGLang 0.5.23 = (81,559 - 13,904) MiB" in line for line in plan["explanation"])
     # 10 GiB floor of cards above 60 GiB does not bind: 512 + 1.5 x 8192 + 2 x 256 + 128 + 58 x 8 MiB.
     assert plan["device"]["mem_fraction_static"] == round((81559 - 13904) / 81559, 3)
 
@@ -85,7 +56,6 @@ def test_default_fraction_is_used_and_explained() -> None:
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"sglang_version": "0.5.20"}, "mem_fraction_static_unknown"),
         ({"model": KIMI}, "mem_fraction_static_unknown"),
         ({"server": {"mem_fraction_static": 88}}, "mem_fraction_static_out_of_range"),
         ({"server": {"mem_fraction_static": 0.15}}, "kv_budget_empty"),
@@ -153,23 +123,7 @@ def test_smallest_card_counts() -> None:
         "host": {"memory_available_bytes": 500 * 10**9},
     }
     both = planned(one_gpu(topology=topology, server={"tensor_parallel_size": 2, "mem_fraction_static": 0.8}))
-    assert both["device"]["available_before_load_bytes"] == 46068 * MIB - 3 * GIB
-
-
-@pytest.mark.parametrize(
-    ("server", "capability", "page_size"),
-    [
-        (ServerRequest(), (9, 0), 1),
-        (ServerRequest(), (12, 0), 1),
-        (ServerRequest(), (10, 0), 64),
-        (ServerRequest(), (10, 3), 64),
-        (ServerRequest(attention_backend="triton"), (10, 0), 1),
-        (ServerRequest(attention_backend="cutlass_mla"), (9, 0), 128),
-        (ServerRequest(page_size=16), (10, 0), 16),
-    ],
-)
-def test_page_size_in_force(server: ServerRequest, capability: tuple[int, int], page_size: int) -> None:
-    assert effective_page_size(server, (GpuFacts(0, compute_capability=capability),)) == page_size
+    assert both["device"]["available_before_load_bytes"] == 46068 * MIB - context_bytes(2, (9, 0))
 
 
 def test_tokens_are_whole_pages() -> None:
@@ -182,7 +136,7 @@ def test_token_cap_on_a_gpu_binds_or_is_warned_of() -> None:
     assert capped["device"]["max_total_num_tokens"] == 100_000
     wide = planned(founding(server={"max_total_tokens": 1_000_000}))
     assert wide["device"]["max_total_num_tokens"] == 159_277
-    assert [item["code"] for item in wide["warnings"]] == ["token_cap_not_reached"]
+    assert "token_cap_not_reached" in [item["code"] for item in wide["warnings"]]
 
 
 def test_cpu_takes_its_tokens_from_the_cap() -> None:

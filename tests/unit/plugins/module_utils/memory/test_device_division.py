@@ -158,11 +158,17 @@ def test_fp8_rows_take_more_than_the_older_releases_budget_for() -> None:
 
 
 def test_a_cpu_needs_the_number_of_states() -> None:
-    server: dict[str, Any] = {"device": "cpu", "max_total_tokens": 4096, "mem_fraction_static": None}
-    hicache = {"io_backend": "direct", "mem_layout": "layer_first"}
+    unbuffered = {"mamba-radix-cache-strategy": "no_buffer", "disable-overlap-schedule": True}
+    server: dict[str, Any] = {
+        "device": "cpu",
+        "max_total_tokens": 4096,
+        "mem_fraction_static": None,
+        "extra_arguments": unbuffered,
+    }
+    hicache = {"io_backend": "direct", "mem_layout": "page_first_direct"}
     arguments = request(QWEN3_NEXT, server=server, hicache=hicache, observed={"kv_pool_bytes": None})
     assert refusal_of(arguments).code == "state_slots_missing"
-    arguments["server"]["extra_arguments"] = {"max-mamba-cache-size": 8}
+    arguments["server"]["extra_arguments"] = {**unbuffered, "max-mamba-cache-size": 8}
     assert slots(planned(arguments)) == {"kv": 4096, "mamba": 8}
 
 

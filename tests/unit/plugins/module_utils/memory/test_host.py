@@ -5,22 +5,20 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import (
-    GuardNeed,
     Sizing,
     auto_ratio,
-    guard_need,
+    largest_near,
     largest_ratio,
-    largest_size_gb,
     pool_tokens,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
 
 GIB = 1 << 30
 GB = 10**9
-POOL = 637_109 * 70_272  # ratio 4.0 of the founding case, a rank
-RATIO = Sizing("ratio", ratio=4.0)
 
 
 @pytest.mark.parametrize(
@@ -44,66 +42,6 @@ def test_pool_tokens_round_to_pages_as_the_release_does(
     release: str, device_tokens: int, page_size: int, sizing: Sizing, expected: int
 ) -> None:
     assert pool_tokens(version_facts(release), device_tokens, page_size, 70_272, sizing) == expected
-
-
-@pytest.mark.parametrize(
-    ("release", "sizing", "asks_gb", "best_gb", "worst_gb"),
-    [
-        ("0.5.9", RATIO, 55.5, 55.5, 368.9),
-        ("0.5.18", RATIO, 55.5, 55.5, 368.9),
-        ("0.5.19", RATIO, 682.3, 368.9, 682.3),
-        ("0.5.20", RATIO, 682.3, 368.9, 682.3),
-        ("0.5.23", RATIO, 682.3, 368.9, 682.3),
-        ("0.5.23", Sizing("size", size_gb=44), 682.3, 368.9, 682.3),
-        # one snapshot: 8 x 44.77 / 0.8 + 10.74
-        ("0.5.23", Sizing("fraction", fraction=0.8), 458.4, 458.4, 458.4),
-    ],
-)
-def test_guard_asks_by_release_and_order_of_arrival(
-    release: str, sizing: Sizing, asks_gb: float, best_gb: float, worst_gb: float
-) -> None:
-    need = guard_need(version_facts(release), 8, POOL, sizing)
-    found = (need.required_bytes, need.best_order_bytes, need.worst_order_bytes)
-    assert [round(size / GB, 1) for size in found] == [asks_gb, best_gb, worst_gb]
-
-
-def serve(release: str, ranks: int, pool: int, available: int, arrivals_at_once: bool) -> bool:
-    """Whether all ranks pass the release's check, re-enacted: each checks, then allocates."""
-    facts = version_facts(release)
-    reserve = facts.guard_reserve_bytes
-    free = available
-    for _rank in range(ranks):
-        allowed = free - reserve if facts.guard == "A" else (free - reserve) // ranks
-        if pool > allowed:
-            return False
-        if not arrivals_at_once:
-            free -= pool
-    return True
-
-
-@pytest.mark.parametrize("release", ["0.5.9", "0.5.19", "0.5.23"])
-@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
-@pytest.mark.parametrize("pool", [1 * GB, 7 * GB, POOL])
-def test_guard_verdicts_are_those_of_the_re_enacted_check(release: str, ranks: int, pool: int) -> None:
-    need = guard_need(version_facts(release), ranks, pool, RATIO)
-    assert serve(release, ranks, pool, need.best_order_bytes, arrivals_at_once=True)
-    assert not serve(release, ranks, pool, need.best_order_bytes - 1, arrivals_at_once=True)
-    assert serve(release, ranks, pool, need.worst_order_bytes, arrivals_at_once=False)
-    assert not serve(release, ranks, pool, need.worst_order_bytes - 1, arrivals_at_once=False)
-
-
-@pytest.mark.parametrize(
-    ("available", "verdict"),
-    [
-        (None, "unknown"),
-        (99, "refuses"),
-        (100, "depends_on_arrival_order"),
-        (199, "depends_on_arrival_order"),
-        (200, "passes"),
-    ],
-)
-def test_verdict(available: int | None, verdict: str) -> None:
-    assert GuardNeed("B", 100, 200).verdict(available) == verdict
 
 
 def test_auto_sizing_shrinks_the_default_ratio_until_the_pools_fit() -> None:
@@ -137,20 +75,30 @@ def test_largest_ratio_fits_and_the_next_step_does_not(
     assert pinned((round(found * 100) + 1) / 100) > limit
 
 
-@pytest.mark.parametrize("limit", [5 * GB, 40 * GB, 48_157_822_720])
-def test_largest_size_fits_and_the_next_step_does_not(limit: int) -> None:
-    facts = version_facts("0.5.23")
-
-    def pinned(size: int) -> int:
-        return 70_272 * pool_tokens(facts, 1_000, 64, 70_272, Sizing("size", size_gb=size))
-
-    found = largest_size_gb(facts, 1_000, 64, 70_272, limit)
-    assert found is not None
-    assert pinned(found) <= limit < pinned(found + 1)
-
-
 @pytest.mark.parametrize("limit", [0, -1, -(10**12)])
 def test_nothing_fits_into_nothing(limit: int) -> None:
     facts = version_facts("0.5.23")
     assert largest_ratio(facts, 1_000, 1, 70_272, limit) is None
-    assert largest_size_gb(facts, 1_000, 1, 70_272, limit) is None
+
+
+@given(st.integers(0, 10_000), st.integers(-50, 20_000))
+def test_the_largest_is_found_from_any_guess(largest: int, guess: int) -> None:
+    asked: list[int] = []
+
+    def fits(value: int) -> bool:
+        asked.append(value)
+        return value <= largest
+
+    assert largest_near(guess, fits) == largest
+    assert min(asked) > 0
+
+
+def test_a_good_guess_asks_little() -> None:
+    asked: list[int] = []
+
+    def fits(value: int) -> bool:
+        asked.append(value)
+        return value <= 400
+
+    assert largest_near(400, fits) == 400
+    assert len(asked) == 2

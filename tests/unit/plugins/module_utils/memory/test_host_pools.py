@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,16 +20,18 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pool
     DevicePool,
     device_pools,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_RATIO, BY_SIZE, Sizing
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_RATIO, BY_SIZE, Pool, Sizing
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_allocation import resolve_allocation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_pools import (
     check_host_pools,
     copies_of,
     host_bytes,
     host_pools,
-    largest_ratio_of,
-    largest_size_of,
+    larger_than_device,
     mirrored_bytes,
+    stages_of_host,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import HiCacheRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import (
     StateRequest,
     plan_states,
@@ -96,6 +99,27 @@ def test_rows_and_keys_were_one_pool_before_0_5_11() -> None:
     assert both.bytes_per_token == 100_000
 
 
+@pytest.mark.parametrize(("page_size", "spare_tokens"), [(64, 64), (1, 2)])
+def test_index_keys_of_latent_attention_are_pinned_for_a_page_more(page_size: int, spare_tokens: int) -> None:
+    kept, keys = INDEXED
+    latent = (kept, replace(keys, index_bytes_per_slot=keys.bytes_per_slot))
+    for release in ("0.5.9", "0.5.11", "0.5.23"):
+        *_rows, last = host_pools(version_facts(release), latent, page_size, by_ratio(2.0))
+        assert last.pinned_bytes == last.bytes_per_rank + spare_tokens * 10_000
+        # Keys of sparse attention have no such page.
+        for pool in host_pools(version_facts(release), INDEXED, page_size, by_ratio(2.0)):
+            assert pool.pinned_bytes == pool.bytes_per_rank
+
+
+def test_pipeline_stages_of_one_size_keep_the_page_more_of_their_index_keys() -> None:
+    facts = version_facts("0.5.23")
+    keys = DevicePool("indexer", 6_400, 10_000, 64, 10_000)
+    stages = [(INDEXED[0], keys), (replace(INDEXED[0], bytes_per_slot=180_000), keys)]
+    built = stages_of_host(facts, stages, 64, by_size(10), resolve_allocation(facts, HiCacheRequest()))
+    assert [pools[1].tokens for pools in built] == [built[1][0].tokens] * 2
+    assert [pools[1].pinned_bytes - pools[1].bytes_per_rank for pools in built] == [640_000] * 2
+
+
 def test_a_draft_has_the_tokens_of_its_target() -> None:
     device = (*INDEXED[:1], DevicePool("draft", 6_400, 576, 64))
     kv, draft = host_pools(version_facts("0.5.23"), device, 64, by_ratio(2.0))
@@ -113,6 +137,17 @@ def test_releases_without_a_host_pool_are_refused(config: dict[str, Any], last_w
     assert refusal.value.code == "hicache_unsupported"
     assert first_with in refusal.value.message
     check_host_pools(version_facts(first_with), attention)
+
+
+def test_values_of_another_width_have_no_host_pool_before_0_5_14() -> None:
+    attention = replace(attention_from_config(LLAMA_8B), v_head_dim=64)
+    for release in ("0.5.11", "0.5.13"):
+        with pytest.raises(Refusal) as refusal:
+            check_host_pools(version_facts(release), attention)
+        assert "0.5.14" in refusal.value.message
+    # Before 0.5.11 the device keeps both at the width of the keys.
+    for release in ("0.5.10", "0.5.14"):
+        check_host_pools(version_facts(release), attention)
 
 
 def test_index_values_have_no_host_pool() -> None:
@@ -152,28 +187,6 @@ CASES = (
 
 
 @given(*CASES)
-def test_the_largest_ratio_fits_and_the_next_does_not(family: str, gib: float, room: float, version: str) -> None:
-    facts, device, limit = version_facts(version), pools_of(family, gib, version), int(room * GIB)
-    ratio = largest_ratio_of(facts, device, 64, limit)
-    if ratio is None:
-        assert host_bytes(host_pools(facts, device, 64, by_ratio(0.01))) > limit
-        return
-    assert host_bytes(host_pools(facts, device, 64, by_ratio(ratio))) <= limit
-    assert host_bytes(host_pools(facts, device, 64, by_ratio(round(ratio * 100 + 1) / 100))) > limit
-
-
-@given(*CASES)
-def test_the_largest_size_fits_and_the_next_does_not(family: str, gib: float, room: float, version: str) -> None:
-    facts, device, limit = version_facts(version), pools_of(family, gib, version), int(room * GIB)
-    size = largest_size_of(facts, device, 64, limit)
-    if size is None:
-        assert host_bytes(host_pools(facts, device, 64, by_size(1))) > limit
-        return
-    assert host_bytes(host_pools(facts, device, 64, by_size(size))) <= limit
-    assert host_bytes(host_pools(facts, device, 64, by_size(size + 1))) > limit
-
-
-@given(*CASES)
 def test_more_ratio_never_takes_less(family: str, gib: float, _room: float, version: str) -> None:
     facts, device = version_facts(version), pools_of(family, gib, version)
     taken = [host_bytes(host_pools(facts, device, 64, by_ratio(ratio))) for ratio in (1.0, 1.5, 2.0, 4.0)]
@@ -183,6 +196,46 @@ def test_more_ratio_never_takes_less(family: str, gib: float, _room: float, vers
 
 
 def test_every_pool_has_to_be_larger_than_its_device_pool_to_0_5_14() -> None:
-    needed = sum(pool.allocated_bytes for pool in INDEXED)
-    assert largest_ratio_of(version_facts("0.5.14"), INDEXED, 64, needed // 2) is None
-    assert largest_ratio_of(version_facts("0.5.15"), INDEXED, 64, needed // 2) is not None
+    for release, taken in (("0.5.14", [False, True]), ("0.5.15", [True, True])):
+        facts = version_facts(release)
+        found = [
+            larger_than_device(facts, INDEXED, host_pools(facts, INDEXED, 64, by_ratio(ratio))) for ratio in (0.5, 1.5)
+        ]
+        assert found == taken
+
+
+def test_a_pool_of_nothing_is_never_taken() -> None:
+    facts = version_facts("0.5.23")
+    empty = [Pool("kv", 0, 100, 0)]
+    assert not larger_than_device(facts, INDEXED, empty)
+
+
+def test_torch_pins_the_next_power_of_two_to_0_5_4() -> None:
+    device = (DevicePool("kv", 1_000, 70_272, 1),)
+    for release, rounds in (("0.5.4", True), ("0.5.5", False)):
+        facts = version_facts(release)
+        allocation = resolve_allocation(facts, HiCacheRequest())
+        (pool,) = host_pools(facts, device, 1, by_ratio(2.0), allocation)
+        assert pool.bytes_per_rank == 2_000 * 70_272
+        assert pool.pinned_bytes == (1 << 28 if rounds else pool.bytes_per_rank)
+
+
+def test_a_size_gives_every_stage_the_tokens_of_the_poorest() -> None:
+    stages = ((DevicePool("kv", 10_000, 40_000, 64),), (DevicePool("kv", 10_000, 50_000, 64),))
+    for release, together in (("0.5.14", False), ("0.5.15", True)):
+        facts = version_facts(release)
+        allocation = resolve_allocation(facts, HiCacheRequest())
+        first, second = stages_of_host(facts, stages, 64, by_size(10), allocation)
+        assert (first[0].tokens == second[0].tokens) == together
+        assert second[0].tokens == (10 * GB // 50_000 // 64 + 1) * 64
+        # A ratio is of the tokens, which all stages share.
+        first, second = stages_of_host(facts, stages, 64, by_ratio(2.0), allocation)
+        assert first[0].tokens == second[0].tokens
+
+
+def test_groups_of_attention_ranks_keep_caches_of_their_own() -> None:
+    deepseek, llama = attention_from_config(DEEPSEEK_V3), attention_from_config(LLAMA_8B)
+    assert [copies_of(deepseek, "kv", 8, groups) for groups in (1, 2, 8)] == [1, 2, 8]
+    # Eight KV heads over sixteen ranks lie twice; over two groups of eight they do not.
+    assert [copies_of(llama, "kv", 16, groups) for groups in (1, 2)] == [8, 16]
+    assert copies_of(attention_from_config(QWEN3_NEXT), "mamba", 8, 2) == 8

@@ -27,7 +27,8 @@ def refusal_of(arguments: dict[str, Any]) -> Refusal:
 
 
 def codes(plan: dict[str, Any]) -> list[str]:
-    return [item["code"] for item in plan["warnings"]]
+    """Without what is said of the release itself, whatever the plan."""
+    return [item["code"] for item in plan["warnings"] if item["code"] != "hicache_registration_unchecked"]
 
 
 class TestFoundingCase:
@@ -82,6 +83,12 @@ class TestFoundingCase:
         arguments = founding()
         arguments["topology"]["assumptions"] = ["Said in the inventory."]
         assert planned(arguments)["assumptions"][0] == "Said in the inventory."
+
+    def test_assumptions_of_measurements_follow_them(self) -> None:
+        arguments = founding()
+        arguments["topology"]["assumptions"] = ["Said in the inventory."]
+        arguments["observed"] = {**arguments["observed"], "assumptions": ["Said of a figure."]}
+        assert planned(arguments)["assumptions"][:2] == ["Said in the inventory.", "Said of a figure."]
 
 
 def test_plan_is_json_and_the_same_twice() -> None:
@@ -146,7 +153,7 @@ def test_strictly_bound_node_that_is_short_is_refused() -> None:
     ]
     refusal = refusal_of(arguments)
     assert refusal.code == "numa_node_short"
-    assert "numa node 0" in refusal.message
+    assert "NUMA node 0" in refusal.message
     # (60 GB - half the reserve) over four ranks
     largest = refusal.evidence["largest_ratio"]
     assert largest == int((60e9 - 5 * GIB) / 4 / 11_192_713_344 * 100) / 100
@@ -280,6 +287,20 @@ class TestOnCpu:
         assert planned(rehearsal(hicache={"ratio": largest}))["host"]["guard"]["verdict"] == "passes"
         assert "host_memory_fraction" in refusal.remedy
 
+    def test_a_share_of_nothing_is_refused_with_its_numbers_whatever_is_allowed(self) -> None:
+        for forced in (False, True):
+            refusal = refusal_of(
+                rehearsal(
+                    hicache={"ratio": None, "host_memory_fraction": 0.42},
+                    topology={**rehearsal()["topology"], "host": {"memory_available_bytes": 10 * GIB}},
+                    allow_oversubscription=forced,
+                )
+            )
+            assert refusal.code == "host_memory_short"
+            assert "10.74 GB are available" in refusal.message
+            assert "ratio" not in refusal.message
+            assert "-" not in refusal.message
+
     def test_gpu_copy_kernels_are_warned_of(self) -> None:
         assert codes(planned(rehearsal(hicache={"io_backend": None, "mem_layout": None}))) == ["io_backend_needs_gpu"]
 
@@ -324,7 +345,7 @@ def test_malformed_facts_are_refused_by_name(change: dict[str, Any], named: str)
     ("changes", "code"),
     [
         ({"observed": {"load_seconds": -4000}}, "value_negative"),
-        ({"observed": {"pin_bytes_per_second": 0}}, "value_malformed"),
+        ({"observed": {"pin_bytes_per_second": 0}}, "value_out_of_range"),
         ({"observed": {"idle_bytes_per_gpu": 10**12}}, "observed_inconsistent"),
         ({"observed": {"kv_pool_bytes": 10**13}}, "observed_inconsistent"),
         ({"observed": {"mem_fraction_static": 7.0}}, "mem_fraction_static_out_of_range"),
@@ -411,6 +432,24 @@ def test_a_gpu_that_cannot_be_used_is_planned_around() -> None:
     refusal = refusal_of(arguments)
     assert "GPU 0 (the driver has lost it)" in refusal.message
     assert refusal.remedy == "Lower tensor_parallel_size to 7 or less."
+
+
+@pytest.mark.parametrize(
+    ("tensor", "stages", "said"),
+    [
+        (1, 40, "1 x 40 = 40, to 8 or less: tensor_parallel_size 1 with 8 stages or fewer."),
+        (
+            4,
+            4,
+            "4 x 4 = 16, to 8 or less: tensor_parallel_size 4 with 2 stages or fewer, or 4 stages with "
+            "tensor_parallel_size 2 or less.",
+        ),
+    ],
+)
+def test_too_few_gpus_for_stages_names_the_product(tensor: int, stages: int, said: str) -> None:
+    refusal = refusal_of(founding(server={"tensor_parallel_size": tensor, "pipeline_parallel_size": stages}))
+    assert refusal.code == "gpus_too_few"
+    assert refusal.remedy == f"Lower tensor_parallel_size x pipeline_parallel_size, which is {said}"
 
 
 def test_whoever_uses_a_gpu_now_does_not_move_a_plan() -> None:

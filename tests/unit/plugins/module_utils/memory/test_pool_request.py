@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.pool_request import (
     attention_in_force,
-    index_page_size,
+    forced_page_size,
     pool_request,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
@@ -40,21 +40,15 @@ def test_flags_are_read_however_they_are_spelt() -> None:
             "mamba_full_memory_ratio": 1.5,
             "max-mamba-cache-size": "60",
             "mamba-ssm-dtype": "bfloat16",
-            "max-running-requests": 32,
-            "speculative-algorithm": "EAGLE",
-            "speculative-num-draft-tokens": 4,
+            "mamba_scheduler_strategy": "extra_buffer",
             "disable-radix-cache": True,
             "dsa-decode-backend": "trtllm",
         }
     )
     assert asked.window_ratio == 0.5
     assert (asked.states.ratio, asked.states.slots, asked.states.dtype) == (1.5, 60, "bfloat16")
-    assert (asked.states.running_requests, asked.states.draft_tokens, asked.states.radix_cache) == (32, 4, False)
+    assert (asked.state_strategy, asked.states.radix_cache) == ("extra_buffer", False)
     assert asked.index_backends == frozenset({"trtllm"})
-
-
-def test_draft_tokens_count_only_with_an_algorithm() -> None:
-    assert pool_request({"speculative-num-draft-tokens": 4}).states.draft_tokens is None
 
 
 @pytest.mark.parametrize(
@@ -68,7 +62,6 @@ def test_draft_tokens_count_only_with_an_algorithm() -> None:
         ("mamba-full-memory-ratio", -1),
         ("max-mamba-cache-size", 0),
         ("max-mamba-cache-size", "60.5"),
-        ("max-running-requests", True),
         ("mamba-ssm-dtype", "float8"),
     ],
 )
@@ -115,5 +108,5 @@ def test_windows_with_heads_of_their_own_cannot_be_kept_whole() -> None:
 
 
 def test_pages_of_the_index() -> None:
-    assert index_page_size(attention_from_config(GLM_5)) == 64
-    assert index_page_size(attention_from_config(LLAMA_8B)) is None
+    assert forced_page_size(attention_from_config(GLM_5)) == 64
+    assert forced_page_size(attention_from_config(LLAMA_8B)) is None

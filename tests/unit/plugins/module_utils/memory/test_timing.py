@@ -25,11 +25,13 @@ def test_measured_rates_replace_those_of_the_field() -> None:
     assert timing.start_seconds == 53.7
 
 
-def test_limits_lie_far_above_what_is_expected() -> None:
-    timing = plan_timing(358_167_389_184, 8, 547_000_000_000, Observed())
-    assert timing.timeout_start_seconds > 3 * timing.start_seconds
-    # A request in flight drains, and what was pinned is given back.
-    assert timing.timeout_stop_seconds >= 300 + 38
+def test_the_arithmetic_is_told_with_its_sources() -> None:
+    (line,) = plan_timing(358_167_389_184, 8, 547_000_000_000, Observed(rest_seconds=90.0)).explanation
+    assert "loading for 547.00 GB at 1.00 GB/s" in line
+    assert "pinning 358.17 GB at 4.03 GB/s (field rates" in line
+    assert (
+        line.endswith("1 min 30 s for the rest as observed = 12 min 06 s") or "90.0 s for the rest as observed" in line
+    )
 
 
 def test_nothing_pinned_takes_no_time() -> None:

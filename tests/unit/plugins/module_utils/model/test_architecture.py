@@ -62,7 +62,7 @@ def test_multimodal_models_nest_their_language_model() -> None:
         ("LlamaForCausalLM2", "architecture_unknown", "LlamaForCausalLM"),
         ("MyOwnModel", "architecture_unknown", "MyOwnModel"),
         (None, "architecture_unknown", "null"),
-        ("DeepseekV4ForCausalLM", "architecture_unplanned", "paged and state pools"),
+        ("HYV4ForCausalLM", "architecture_unplanned", "a pooled index"),
         ("Qwen3NextForCausalLMMTP", "architecture_unplanned", "draft model"),
         ("TransformersForCausalLM", "architecture_unplanned", "generic backend"),
     ],
@@ -107,3 +107,28 @@ def test_quantisation_of_weights_and_of_the_cache() -> None:
         "modelopt",
         True,
     )
+
+
+def test_facts_of_a_draft_and_of_layers_that_draft() -> None:
+    eagle = {**LLAMA_8B, "architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1}
+    stated = {"architecture": "LlamaForCausalLMEagle3", "attention": attention_from_config(eagle).as_dict()}
+    assert model_facts(stated, may_draft=True).attention.num_layers == 1
+    with pytest.raises(Refusal) as refusal:
+        model_facts(stated)
+    assert refusal.value.code == "architecture_unplanned"
+    assert model_facts(TINY).nextn_layers is None
+    assert model_facts({**TINY, "structure": {"num_nextn_layers": 1}}).nextn_layers == 1
+
+
+def test_tensors_are_facts_only_where_they_were_read() -> None:
+    assert model_facts(TINY).weights is None
+    group = {"name": "lm_head.weight", "part": "lm_head", "scale": False, "dtype": "BF16", "shape": [8, 4]}
+    group |= {"tensor_bytes": 64, "layers": [], "per_layer": 1}
+    details = {"method": "fp8", "block": [128, 128], "act_order": True, "symmetric": False}
+    weights = {"total_bytes": 64, "groups": [group]}
+    facts = model_facts({**TINY, "weights": weights, "quantization_details": details}).weights
+    assert facts is not None
+    assert (facts.method, facts.block, facts.act_order, facts.symmetric) == ("fp8", (128, 128), True, False)
+    assert facts.groups[0].size_bytes == 64
+    # Groups in another form than model_info's are none.
+    assert model_facts({**TINY, "weights": {"total_bytes": 64, "groups": [{"name": "x"}]}}).weights is None

@@ -10,7 +10,10 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import (
     ARCHITECTURES,
+    DRAFT_ARCHITECTURES,
     DRAFTS,
+    LATENT,
+    PLAIN_HEADS,
     UNPLANNED,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
@@ -50,6 +53,16 @@ def test_what_is_not_planned_says_why(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(DRAFTS))
 def test_drafts_are_no_models_to_serve(name: str) -> None:
     assert "draft model" in refusal_of(name).message
+
+
+@pytest.mark.parametrize("name", sorted(DRAFTS))
+def test_drafts_with_caches_of_their_own_are_known_as_drafts(name: str) -> None:
+    if name in DRAFT_ARCHITECTURES:
+        assert known_architecture(name, may_draft=True).kind in (PLAIN_HEADS, LATENT)
+        assert "speculative.model" in refusal_of(name).remedy
+        return
+    with pytest.raises(Refusal):
+        known_architecture(name, may_draft=True)
 
 
 def test_a_name_that_is_spelt_wrong_gets_the_closest() -> None:

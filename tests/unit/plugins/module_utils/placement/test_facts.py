@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import Link, machine_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import (
+    HugepageFacts,
+    Link,
+    machine_facts,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import (
     Driver,
@@ -29,8 +33,8 @@ def test_a_survey_is_taken_as_it_is() -> None:
             Gpu(1, usable=False, mig=Mode(True, True), compute_capability="9.0"),
         ),
         numa_nodes=(
-            NumaNode(0, "0-3", True, cpus_usable="0-3", memory_total_bytes=10, distances=(10, 32)),
-            NumaNode(1, "4-7", True, cpus_usable="4-7", memory_total_bytes=10, distances=(32, 10)),
+            NumaNode(0, "0-3", True, cpus_usable="0-3", memory_total_bytes=2**30, distances=(10, 32)),
+            NumaNode(1, "4-7", True, cpus_usable="4-7", memory_total_bytes=2**30, distances=(32, 10)),
         ),
         gpu_links=(
             (GpuLink("SELF", None), GpuLink("NV4", "ok", 4)),
@@ -62,7 +66,7 @@ def test_on_paper_little_is_enough() -> None:
         ({"memory_total_bytes": 0}, False),
         ({"has_cpus": False}, False),
         ({"usable": False}, False),
-        ({"kind": "general", "memory_total_bytes": 1}, True),
+        ({"kind": "general", "memory_total_bytes": 2**20}, True),
         ({"kind": "gpu_memory"}, False),
         ({"kind": "memory"}, False),
         ({"kind": "cpus"}, False),
@@ -137,3 +141,22 @@ def test_what_is_malformed_is_refused_by_name(topology: dict[str, Any], named: s
         machine_facts(topology)
     assert refused.value.code == "value_malformed"
     assert named in refused.value.message
+
+
+def test_huge_pages_are_those_of_the_survey_or_unknown() -> None:
+    pages = {"size_bytes": 2 << 20, "total": 10, "free": 4}
+    nodes = [{"id": 0, "hugepages": [pages]}, {"id": 1, "hugepages": []}, {"id": 2}]
+    found = [node.hugepages for node in machine_facts({"numa_nodes": nodes}).nodes]
+    assert found == [(HugepageFacts(2 << 20, 10, 4),), (), None]
+    # On paper nothing uses them yet.
+    on_paper = [{"id": 0, "hugepages": [{"size_bytes": 1 << 30, "total": 200}]}]
+    assert machine_facts({"numa_nodes": on_paper}).nodes[0].hugepages == (HugepageFacts(1 << 30, 200, 200),)
+
+
+@pytest.mark.parametrize(
+    "pages", [{"total": 3}, {"size_bytes": 0, "total": 3}, {"size_bytes": 1, "total": -1}, {"size_bytes": 1, "free": 2}]
+)
+def test_impossible_huge_pages_are_refused_by_name(pages: dict[str, Any]) -> None:
+    with pytest.raises(Refusal) as refusal:
+        machine_facts({"numa_nodes": [{"id": 0, "hugepages": [pages]}]})
+    assert "topology.numa_nodes[0].hugepages" in refusal.value.message

@@ -294,7 +294,7 @@ class TestSeats:
         assert (
             "NUMA node 1 of GPU 0 has no CPUs that are known, and its memory is not known;" in one.problems[0].message
         )
-        nodes[1]["memory_total_bytes"] = 5
+        nodes[1]["memory_total_bytes"] = 5 << 30
         (one,) = placed(topology((1,), numa_nodes=nodes), 1).instances
         assert "has no CPUs that a service may use" in one.problems[0].message
 

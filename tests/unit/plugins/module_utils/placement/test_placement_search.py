@@ -180,7 +180,7 @@ def test_pools_of_many_sizes_cost_no_time_without_end() -> None:
 def test_boards_that_are_not_known_are_served_last_on_a_huge_machine() -> None:
     facts = topology([0] * 100)
     for gpu in facts["gpus"]:
-        gpu["memory_total_bytes"] = None if gpu["index"] < 3 else 80
+        gpu["memory_total_bytes"] = None if gpu["index"] < 3 else 80 << 30
     huge = machine_facts(facts)
     found = choose(huge, huge.gpus, [Wish("a", 97), Wish("b", 3)], frozenset((50,)))
     assert [gpu.index for gpu in found["b"]] == [0, 1, 2]

@@ -9,15 +9,19 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import Sizing
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import HiCacheRequest, ServerRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
+    HiCacheRequest,
+    ServerRequest,
+    SpeculativeRequest,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import (
-    check_extra_arguments,
     check_server,
+    release_problems,
     resolve_arguments,
     resolve_sizing,
-    resolve_transfer,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.transfer import resolve_transfer
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
 
 OLD, NEW = version_facts("0.5.9"), version_facts("0.5.23")
@@ -59,53 +63,11 @@ def test_fraction_is_refused_where_the_release_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "layout", "expected"),
-    [
-        (None, None, ("kernel", "page_first")),
-        ("kernel", None, ("kernel", "page_first")),
-        ("kernel", "layer_first", ("kernel", "layer_first")),
-        ("kernel", "page_head", ("kernel", "page_head")),
-        ("direct", None, ("direct", "page_first_direct")),
-        ("direct", "layer_first", ("direct", "layer_first")),
-        ("direct", "page_first_direct", ("direct", "page_first_direct")),
-        (None, "page_first_direct", ("direct", "page_first_direct")),
-    ],
-)
-def test_transfer_in_force_is_what_the_server_resolves(
-    backend: str | None, layout: str | None, expected: tuple[str, str]
-) -> None:
-    assert resolve_transfer(NEW, HiCacheRequest(io_backend=backend, mem_layout=layout)) == expected
-
-
-@pytest.mark.parametrize(
-    ("backend", "layout", "code", "becomes"),
-    [
-        ("kernel", "page_first_direct", "hicache_io_backend_rewritten", "direct"),
-        ("direct", "page_first", "hicache_layout_rewritten", "page_first_direct"),
-    ],
-)
-def test_pairs_that_the_server_would_rewrite_are_refused(backend: str, layout: str, code: str, becomes: str) -> None:
-    refusal = refusal_of(resolve_transfer, NEW, HiCacheRequest(io_backend=backend, mem_layout=layout))
-    assert refusal.code == code
-    assert becomes in refusal.message
-
-
-def test_unknown_choices_name_the_closest() -> None:
-    refusal = refusal_of(resolve_transfer, NEW, HiCacheRequest(write_policy="write_thru"))
-    assert refusal.code == "choice_unknown"
-    assert "the closest is write_through" in refusal.remedy
-    # A layout that exists, only not yet in that release.
-    early = version_facts("0.5.3")
-    assert refusal_of(resolve_transfer, early, HiCacheRequest(mem_layout="page_head")).code == "choice_unknown"
-
-
-@pytest.mark.parametrize(
     ("server", "code"),
     [
         (ServerRequest(kv_cache_dtype="fp8"), "choice_unknown"),
         (ServerRequest(tensor_parallel_size=0), "value_not_positive"),
         (ServerRequest(max_total_tokens=-5), "value_not_positive"),
-        (ServerRequest(pipeline_parallel_size=2), "pipeline_parallel_unplanned"),
         (ServerRequest(device="cpu", gpus=(0,)), "gpus_on_cpu"),
     ],
 )
@@ -113,36 +75,9 @@ def test_servers_that_cannot_be_planned_are_refused(server: ServerRequest, code:
     assert refusal_of(check_server, NEW, server).code == code
 
 
-def test_release_without_config_file_is_refused() -> None:
-    assert refusal_of(check_server, version_facts("0.5.2"), ServerRequest()).code == "config_file_unsupported"
-
-
-@pytest.mark.parametrize(
-    ("flag", "code"),
-    [
-        ("mem_fraction_static", "extra_argument_owned"),
-        ("--hicache-ratio", "extra_argument_owned"),
-        ("tensor-parallel-size", "extra_argument_owned"),
-        ("api-key", "secret_in_arguments"),
-        ("max-total-tok", "extra_argument_shortened"),
-        ("hicache-rat", "extra_argument_shortened"),
-        ("foo bar", "extra_argument_malformed"),
-        ("a;b", "extra_argument_malformed"),
-        ("enable-dp-attention", "extra_argument_unplanned"),
-        ("hicache-storage-backend", "extra_argument_unplanned"),
-        ("disable-radix-cache", "extra_argument_excludes_hicache"),
-        ("cuda-graph-max-bs", "extra_argument_absent"),
-    ],
-)
-def test_extra_flags_that_undermine_the_plan_are_refused(flag: str, code: str) -> None:
-    refusal = refusal_of(check_extra_arguments, NEW, ServerRequest(extra_arguments={flag: 1}), True)
-    assert refusal.code == code
-    assert flag in refusal.message
-
-
-def test_extra_flags_that_are_half_seen_are_warned_of() -> None:
-    server = ServerRequest(extra_arguments={"speculative-algorithm": "EAGLE3", "schedule-policy": "lpm"})
-    assert [problem.code for problem in check_extra_arguments(NEW, server, True)] == ["draft_not_planned"]
+def test_release_without_config_file_can_only_be_planned() -> None:
+    assert [problem.code for problem in release_problems(version_facts("0.5.2"))] == ["config_file_unsupported"]
+    assert release_problems(version_facts("0.5.3")) == []
 
 
 @pytest.mark.parametrize(
@@ -156,7 +91,7 @@ def test_extra_flags_that_are_half_seen_are_warned_of() -> None:
 )
 def test_exactly_one_sizing_flag_is_emitted(hicache: HiCacheRequest, flag: str, value: float) -> None:
     arguments = resolve_arguments(
-        ServerRequest(), hicache, resolve_sizing(NEW, hicache), resolve_transfer(NEW, hicache), None
+        NEW, ServerRequest(), hicache, resolve_sizing(NEW, hicache), resolve_transfer(NEW, hicache), None
     )
     sizing = {"hicache-ratio", "hicache-size", "hicache-host-memory-fraction"}
     assert {name: arguments[name] for name in sizing & set(arguments)} == {flag: value}
@@ -171,11 +106,16 @@ def test_arguments_hold_what_was_asked_for_and_nothing_else() -> None:
         host="127.0.0.1",
         port=30000,
         served_model_name="rehearsal",
-        extra_arguments={"--schedule_policy": "lpm"},
+        extra_arguments={"schedule-policy": "lpm"},
     )
     hicache = HiCacheRequest(ratio=4.0, io_backend="direct", mem_layout="layer_first")
     assert resolve_arguments(
-        server, hicache, resolve_sizing(NEW, hicache), resolve_transfer(NEW, hicache), "/srv/models/tiny"
+        NEW,
+        server,
+        hicache,
+        resolve_sizing(NEW, hicache),
+        resolve_transfer(NEW, hicache),
+        "/srv/models/tiny",
     ) == {
         "model-path": "/srv/models/tiny",
         "served-model-name": "rehearsal",
@@ -195,5 +135,44 @@ def test_arguments_hold_what_was_asked_for_and_nothing_else() -> None:
 
 def test_no_hicache_flag_where_it_is_off() -> None:
     hicache = HiCacheRequest(enabled=False, ratio=4.0, io_backend="direct")
-    arguments = resolve_arguments(ServerRequest(), hicache, resolve_sizing(NEW, hicache), (None, None), None)
+    arguments = resolve_arguments(NEW, ServerRequest(), hicache, resolve_sizing(NEW, hicache), (None, None), None)
     assert not [flag for flag in arguments if "hicache" in flag or "hierarchical" in flag]
+
+
+def parallel(release: str, **sizes: Any) -> dict[str, Any]:
+    facts = version_facts(release)
+    server = ServerRequest(tensor_parallel_size=8, enable_metrics=False, **sizes)
+    found = resolve_arguments(facts, server, HiCacheRequest(enabled=False), Sizing("disabled"), (None, None), None)
+    assert found.pop("device") == "cuda"
+    assert found.pop("tp-size") == 8
+    return found
+
+
+def test_layouts_are_given_in_the_words_of_the_release() -> None:
+    assert parallel("0.5.23") == {}
+    assert parallel("0.5.23", pipeline_parallel_size=2) == {"pp-size": 2}
+    assert parallel("0.5.23", attention_data_parallel_size=4) == {"attn-dp-size": 4}
+    assert parallel("0.5.22", attention_data_parallel_size=4) == {"attn-dp-size": 4}
+    assert parallel("0.5.21", attention_data_parallel_size=4) == {"enable-dp-attention": True, "dp-size": 4}
+    assert parallel("0.5.23", expert_parallel_size=8) == {"ep-size": 8}
+    assert parallel("0.5.2", expert_parallel_size=8) == {"ep-size": 8, "enable-ep-moe": True}
+    assert parallel("0.5.23", max_running_requests=64) == {"max-running-requests": 64}
+
+
+def test_speculation_is_given_with_what_was_asked_for() -> None:
+    def given(speculative: SpeculativeRequest) -> dict[str, Any]:
+        server = ServerRequest(enable_metrics=False)
+        found = resolve_arguments(
+            NEW, server, HiCacheRequest(enabled=False), Sizing("disabled"), (None, None), None, speculative
+        )
+        return {flag: value for flag, value in found.items() if flag.startswith("speculative")}
+
+    assert given(SpeculativeRequest("nextn")) == {"speculative-algorithm": "NEXTN"}
+    asked = SpeculativeRequest("EAGLE3", model_path="/srv/draft", num_steps=3, eagle_topk=1, num_draft_tokens=4)
+    assert given(asked) == {
+        "speculative-algorithm": "EAGLE3",
+        "speculative-draft-model-path": "/srv/draft",
+        "speculative-num-steps": 3,
+        "speculative-eagle-topk": 1,
+        "speculative-num-draft-tokens": 4,
+    }

@@ -87,6 +87,36 @@ GIB = 1 << 30
             400000,
             "kv",
         ),
+        (
+            "0.5.23",
+            P + "Full KV Cache is allocated. dtype: torch.bfloat16, #tokens: 4096, K size: 0.25 GB, V size: 0.50 GB",
+            "progress",
+            "device_pool",
+            "TP1",
+            3 * GIB // 4,
+            4096,
+            "kv",
+        ),
+        (
+            "0.5.23",
+            P + "SWA KV Cache is allocated. dtype: torch.bfloat16, #tokens: 3276, K size: 0.25 GB, V size: 0.25 GB",
+            "progress",
+            "device_pool",
+            "TP1",
+            GIB // 2,
+            3276,
+            "swa",
+        ),
+        (
+            "0.5.23",
+            P + "Allocating 0.25 GB host memory for MiniMax sparse index-K (layout=layer_first).",
+            "stage_begin",
+            "host_pool",
+            "TP1",
+            250_000_000,
+            None,
+            "indexer",
+        ),
         ("0.5.23", P + "Memory pool end. avail mem=18.06 GB", "stage_end", "device_pool", "TP1", None, None, None),
         (
             "0.5.9",
@@ -401,3 +431,56 @@ def test_rank_of_a_process_title(title: str, rank: str | None) -> None:
 def test_event_survives_the_wire() -> None:
     event = LogEvent("failure", "text", "host_pool", "TP1", 1, 2, "x", 1.5, (("a_bytes", 1), ("reason", "r")), 12.5, 7)
     assert event_from_dict(event.as_dict()) == event
+
+
+@pytest.mark.parametrize(
+    ("line", "available", "size"),
+    [
+        ("Load weight begin. avail mem=78.94 GB", 78.94, None),
+        ("Load weight end. type=XverseMoEForCausalLM, dtype=torch.bfloat16, avail mem=30.65 GB", 30.65, None),
+        ("Load weight end. elapsed=1.25 s, type=X, avail mem=9.26 GB, mem usage=5.98 GB.", 9.26, 5.98),
+        ("Memory pool end. avail mem=9.28 GB", 9.28, None),
+        ("Capture cuda graph end. Time elapsed: 2.19 s", None, None),
+        ("Capture cuda graph end. Time elapsed: 9.41 s. avail mem=18.57 GB. mem usage=3.38 GB.", 18.57, None),
+        ("Capture draft CUDA graph end. elapsed=2.0 s, mem usage=0.30 GB, avail mem=9.00 GB.", 9.0, None),
+        ("max_total_num_tokens=79301, max_prefill_tokens=16384, context_len=8192", None, None),
+        (
+            "max_total_num_tokens=540928, chunked_prefill_size=8192, context_len=524288, available_gpu_mem=10.09 GB",
+            10.09,
+            None,
+        ),
+        ("max_total_num_tokens=8192, context_len=2048, available_cpu_mem=17.97 GB", None, None),
+        (
+            "Mamba Cache is allocated. max_mamba_cache_size: 117, conv_state size: 0.28GB, ssm_state size: 8.07GB ",
+            None,
+            8.35,
+        ),
+        (
+            "Mamba Cache is allocated. max_mamba_cache_size: 64, conv_state size: 0.07GB, ssm_state size: 3.05GB "
+            "intermediate_ssm_state_cache size: 48.75GB intermediate_conv_window_cache size: 0.43GB ",
+            None,
+            52.3,
+        ),
+        ("Mamba Cache is allocated. max_mamba_cache_size: 360,", None, None),
+    ],
+)
+def test_memory_that_a_line_tells(line: str, available: float | None, size: float | None) -> None:
+    event = parse_line(f"[2026-11-29 14:20:12 TP0] {line}", "0.5.23")
+    assert event is not None
+    assert event.value("available_bytes") == (None if available is None else round(available * GIB))
+    assert event.bytes == (None if size is None else round(size * GIB))
+
+
+@pytest.mark.parametrize(
+    ("line", "fraction"),
+    [
+        ("server_args=ServerArgs(model_path='/m', mem_fraction_static=0.88, api_key='k')", 0.88),
+        ("server_args={'api_key': 'k', 'mem_fraction_static': 0.95, 'max_running_requests': None}", 0.95),
+    ],
+)
+def test_arguments_tell_the_fraction_and_keep_the_rest(line: str, fraction: float) -> None:
+    event = parse_line(f"[2026-11-29 14:20:12] {line}", "0.5.23")
+    assert event is not None
+    assert event.kind == "settings"
+    assert event.value("mem_fraction_static") == fraction
+    assert "'k'" not in str(event)

@@ -9,7 +9,6 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import (
     EXAMINED,
-    flag_absence,
     parse_version,
     version_facts,
 )
@@ -136,10 +135,3 @@ def test_every_examined_release_has_facts() -> None:
         assert facts.default_mem_layout is None or facts.default_mem_layout in facts.mem_layouts
         assert facts.default_io_backend is None or facts.default_io_backend in facts.io_backends
         assert facts.default_write_policy in facts.write_policies
-
-
-def test_renamed_flags_say_what_replaces_them() -> None:
-    assert flag_absence("cuda-graph-max-bs", parse_version("0.5.19")) is None
-    assert "cuda-graph-max-bs-decode" in str(flag_absence("cuda-graph-max-bs", parse_version("0.5.20")))
-    assert "0.5.14" in str(flag_absence("cuda-graph-max-bs-decode", parse_version("0.5.9")))
-    assert flag_absence("schedule-policy", parse_version("0.5.9")) is None
