@@ -15,9 +15,10 @@ from ansible.utils.display import Display
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import reading_from_dict
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.diagnosis import diagnose, last_lines
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines import event_from_dict
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis import diagnose, last_lines
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import event_from_dict
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
     Observation,
     StartupState,
     advance,
@@ -27,13 +28,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup imp
     planned_bytes,
     wants_probe,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_figures import figures
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup_view import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_figures import figures
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import (
     LiveLines,
     ranks_as_dicts,
     timeline,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import unit_from_dict
 
 # A node that cannot be reached is tried again for this long; the start goes on without us meanwhile.

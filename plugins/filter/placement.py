@@ -13,7 +13,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import instances_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import place, placement_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 
 DOCUMENTATION = r"""
 name: placement

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.accuracy import deviation_lines, deviations
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured.accuracy import (
+    deviation_lines,
+    deviations,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.summary import LABEL_WIDTH, summary_lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
     format_count,

@@ -165,10 +165,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.asking import Answer, Ask
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.canary import CanaryLimits
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serving import Wanted, prove, would_check
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import has_host_gauge
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import has_host_gauge
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import Answer, Ask
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.canary import CanaryLimits
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.serving import Wanted, prove, would_check
 
 # The server's own patience with a request that checks its health is 20 s; a long prompt on a CPU takes longer.
 REQUEST_TIMEOUT_SECONDS = 120.0

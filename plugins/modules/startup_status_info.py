@@ -296,12 +296,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import (
     reading_from_dict,
     title_of,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import meter_of, parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import (
     LogEvent,
     parse_line,
     rank_from_title,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import meter_of, parse_version
 from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import stream_command
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus, parse_show, show_command
 

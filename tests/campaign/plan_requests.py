@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import ARCHITECTURES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED, parse_version
 
 T = TypeVar("T")
 GIB = 1 << 30

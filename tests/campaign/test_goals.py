@@ -10,10 +10,10 @@ from typing import Any, Callable
 
 from hypothesis import strategies
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import MEASUREMENT_BYTES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import MEASUREMENT_BYTES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.plain import plain
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal

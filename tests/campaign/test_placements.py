@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instance
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import Placement, place
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED, version_facts
 
 Draw = Callable[..., Any]
 Examples = Callable[[Callable[[Any], None], st.SearchStrategy[Any]], None]

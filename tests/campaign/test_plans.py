@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 from ansible_collections.gpufleet.sglang.tests.campaign.plan_requests import requests
 
 Examples = Callable[[Callable[[Any], None], st.SearchStrategy[Any]], None]

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import ARCHITECTURES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 
 # What is free for the pools, before states: some GiB and an odd number of bytes.
 BUDGET_BYTES = 40 * (1 << 30) + 12_345_678

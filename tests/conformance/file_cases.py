@@ -14,10 +14,15 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request imp
     ServerRequest,
     SpeculativeRequest,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import resolve_arguments, resolve_sizing
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.extra_arguments import settle_extra_arguments
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.transfer import resolve_transfer
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.arguments import (
+    resolve_arguments,
+    resolve_sizing,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.extra_arguments import (
+    settle_extra_arguments,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.transfer import resolve_transfer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 
 RELEASES = ("0.5.3", "0.5.9", "0.5.14", "0.5.19", "0.5.20", "0.5.22", "0.5.23")
 OFF = HiCacheRequest(enabled=False)
@@ -43,7 +48,7 @@ MOST = ServerRequest(
         "cuda-graph-bs": [1, 2, 4],
         "trust-remote-code": True,
         "disable-custom-all-reduce": False,
-        "json-model-override-args": {"max_position_embeddings": 4096},
+        "preferred-sampling-params": {"top_k": 40},
         "watchdog-timeout": 1e-05,
         "schedule-policy": "lpm",
     },

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED
 
 NOTHING, VALUE, LIST = "nothing", "value", "list"
 History = list[list[Any]]  # [first release, last release, facts]

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import BOARDS, Board
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.boards import Board
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.catalogue import BOARDS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
     format_cpu_list,
     parse_cpu_list,

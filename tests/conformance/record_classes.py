@@ -21,7 +21,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 
 TARGET = Path(__file__).resolve().parent / "oracle" / "model-classes.json"
 STATES = re.compile(

@@ -27,7 +27,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED
 from ansible_collections.gpufleet.sglang.tests.conformance.flag_tables import LIST, NOTHING, VALUE, tables_of
 from ansible_collections.gpufleet.sglang.tests.conformance.older_releases import bear_with_newer_libraries
 

@@ -37,8 +37,8 @@ from typing import Any
 
 import torch
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.guard import Claim, ClaimingRanks, guard_need
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.guard import Claim, ClaimingRanks, guard_need
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 from ansible_collections.gpufleet.sglang.tests.conformance.guard_cases import (
     AUTO_AVAILABLE,
     AUTO_SHAPES,

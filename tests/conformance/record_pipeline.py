@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 from ansible_collections.gpufleet.sglang.tests.conformance.record_classes import entry_classes
 
 TARGET = Path(__file__).resolve().parent / "oracle" / "pipeline.json"

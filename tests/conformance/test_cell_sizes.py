@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType, cache_type
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cache_type import CacheType, cache_type
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import (
     CellSizes,
     Draft,
     Layout,
@@ -26,27 +26,27 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size i
     stages,
     token_budget,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import (
-    DevicePool,
-    DevicePools,
-    device_pools,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_RATIO, BY_SIZE, Sizing
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_pools import host_pools
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.state_pools import (
     StatePlan,
     StateRequest,
     plan_states,
     slot_bytes,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device_pools import (
+    DevicePool,
+    DevicePools,
+    device_pools,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import BY_RATIO, BY_SIZE, Sizing
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_pools import host_pools
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import (
     attention_from_config,
     config_dtype,
     model_facts,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import FAMILIES, Attention
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import PoolFacts, pool_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pool_versions import PoolFacts, pool_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import (
     EXACT,
     EXAMINED,
     parse_version,

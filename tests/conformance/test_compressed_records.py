@@ -13,23 +13,25 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import stages
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.compressed_host import compressed_host_pools
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.compressed_pools import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import stages
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.compressed_host import compressed_host_pools
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.compressed_pools import (
     CompressedRequest,
     compressed_of_tokens,
     counted_bytes,
     divide_compressed,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePools
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_RATIO, Sizing
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_allocation import Allocation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device_pools import DevicePools
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import BY_RATIO, Sizing
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import Allocation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention, Compressed
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.compressed_versions import compressed_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.compressed_versions import (
+    compressed_facts,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pool_versions import pool_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 from ansible_collections.gpufleet.sglang.tests.conformance.compressed_cases import (
     GIB,
     MODELS,

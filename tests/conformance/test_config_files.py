@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED
 from ansible_collections.gpufleet.sglang.tests.conformance.file_cases import CASES, RELEASES, emitted
 
 HERE = Path(__file__).resolve().parent / "oracle"

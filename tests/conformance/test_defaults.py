@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_backend import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.attention_backend import (
     attention_backend_default,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction_default import fraction_default
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.prefill_graphs import DISABLED
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.fraction_default import fraction_default
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.prefill_graphs import DISABLED
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest, SpeculativeRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import (
     ModelFacts,
@@ -32,8 +32,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import ARCHITECTURES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.vision import vision_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.backend_versions import backend_rules
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.backend_versions import backend_rules
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 from ansible_collections.gpufleet.sglang.tests.conformance.defaults_cases import (
     CARDS,
     MODELS,

@@ -29,7 +29,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
     UNPLANNED,
     WINDOW,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED, parse_version
 
 ORACLE = Path(__file__).resolve().parent / "oracle"
 

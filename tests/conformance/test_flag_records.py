@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang import flag_choices, flag_lifetimes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.flags import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.flags import (
     choices_of,
     has_flag,
     known_flags,
@@ -23,13 +22,18 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.flags impor
     taken_from_file,
     takes,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.plan_flags import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.plan_flags import (
     EXCLUDES_HICACHE,
     OWNED_FLAGS,
     SECRET_FLAGS,
     UNPLANNED_FLAGS,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, NEWEST, parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases import flag_choices, flag_lifetimes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import (
+    EXAMINED,
+    NEWEST,
+    parse_version,
+)
 from ansible_collections.gpufleet.sglang.tests.conformance.flag_tables import spans_of, table_of, tables_of
 from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 

@@ -17,15 +17,20 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.guard import Claim, ClaimingRanks, guard_need
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.guard import Claim, ClaimingRanks, guard_need
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import (
     BY_RATIO,
     Sizing,
     auto_ratio,
     pool_tokens,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.host_memory_versions import host_memory_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts, version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.host_memory_versions import (
+    host_memory_facts,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import (
+    VersionFacts,
+    version_facts,
+)
 from ansible_collections.gpufleet.sglang.tests.conformance.guard_cases import (
     RATIO,
     GuardCase,

@@ -14,22 +14,27 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_backend import attention_backend_default
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.pool_request import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.pool_request import (
     attention_in_force,
     pool_request,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.attention_backend import (
+    attention_backend_default,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest, SpeculativeRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.flags import choices_of, has_flag
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.hicache_in_force import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.flags import choices_of, has_flag
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.hicache_in_force import (
     Beside,
     HiCacheFlags,
     hicache_in_force,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts, version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import (
+    VersionFacts,
+    version_facts,
+)
 from ansible_collections.gpufleet.sglang.tests.conformance.launch_cases import CARDS
 from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 

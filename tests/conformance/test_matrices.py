@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request imp
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import machine_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import Placement, place
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 from ansible_collections.gpufleet.sglang.tests.conformance.matrices import Matrix, build, parsed
 from ansible_collections.gpufleet.sglang.tests.conformance.probing import surveys_of
 from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import needs_recorded_data

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architectures import ARCHITECTURES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pipeline_versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pipeline_versions import (
     pipeline_since,
     runs_over_stages,
     stage_keeps_all_layers,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import EXAMINED, parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED, parse_version
 from ansible_collections.gpufleet.sglang.tests.conformance.record_pipeline import ALL, NONE, OWN, Models, parsed
 
 RECORD: dict[str, Any] = json.loads(

@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import config_dtype
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pipeline_versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pipeline_versions import (
     runs_over_stages,
     stage_keeps_all_layers,
 )

@@ -13,37 +13,39 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_backend import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cache_type import CacheType
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import Layout, cell_sizes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.attention_backend import (
     attention_backend_default,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import CacheType
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import Layout, cell_sizes
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction_default import fraction_default
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import Sizing, pool_tokens
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.fraction_default import fraction_default
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.prefill_graphs import prefill_graph_sizes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.reserve_parts import (
+    PREFILL_TOKENS_WITHOUT_CHUNKS,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import Sizing, pool_tokens
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.prefill_graphs import prefill_graph_sizes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
     HiCacheRequest,
     ServerRequest,
     SpeculativeRequest,
     plan_request,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.reserve_parts import PREFILL_TOKENS_WITHOUT_CHUNKS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import (
     Attention,
     attention_from_config,
     model_facts,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import resolve_sizing
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.hicache_versions import COPIES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.speculation_versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.arguments import resolve_sizing
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.transfer import resolve_transfer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.hicache_versions import COPIES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pool_versions import pool_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.speculation_versions import (
     DEFAULT_RUNNING_REQUESTS,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.transfer import resolve_transfer
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import (
     EXAMINED,
     OLDEST,
     parse_version,

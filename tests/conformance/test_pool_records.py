@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cache_type import cache_type
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cache_type import cache_type
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import (
     CellSizes,
     Layout,
     cell_sizes,
     index_row_bytes,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.state_pools import (
     StateRequest,
     plan_states,
     slot_bytes,
@@ -34,7 +34,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.state_pools
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, GIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pool_versions import pool_facts
 from ansible_collections.gpufleet.sglang.tests.conformance.pool_records import CAPACITIES, STARTUPS, Start
 from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.port_versions import NEAR, port_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.ports import HIGHEST, ports_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.ports import HIGHEST, ports_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.port_versions import NEAR, port_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 from ansible_collections.gpufleet.sglang.tests.conformance.record_ports import ANSWERS
 
 RELEASES: list[dict[str, Any]] = json.loads(ANSWERS.read_text(encoding="utf-8"))

@@ -11,12 +11,12 @@ second pool; where layers keep states, it holds some slots of theirs (state_pool
 
 from __future__ import annotations
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import MAMBA, SWA
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import largest_fitting
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import MAMBA, SWA
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device import DevicePlan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import largest_fitting
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Attention
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.compressed_versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.compressed_versions import (
     COMPRESSED_RUNNING_REQUESTS,
 )
 

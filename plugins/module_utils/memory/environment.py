@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import refuse_unknown
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.host_memory_versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.host_memory_versions import (
     HUGEPAGE_VARIABLE,
     PARALLEL_VARIABLE,
 )

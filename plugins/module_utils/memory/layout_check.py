@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.attention_backend import attends_by_index
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.attention_backend import attends_by_index
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.backend_versions import backend_rules
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pipeline_versions import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.backend_versions import backend_rules
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pipeline_versions import (
     pipeline_since,
     runs_over_stages,
     stage_keeps_all_layers,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import ONE_STEP, pool_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pool_versions import ONE_STEP, pool_facts
 
 
 def check_layout(version: str, model: ModelFacts, server: ServerRequest) -> None:

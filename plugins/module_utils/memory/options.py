@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import DEFAULT_CHANGE_THRESHOLD
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
     DEFAULT_HOST_RESERVE_BYTES,
     DEFAULT_MARGIN_BYTES,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import DEFAULT_CHANGE_THRESHOLD
 
 SERVER_OPTIONS: dict[str, Any] = {
     "device": {"type": "str", "default": "cuda", "choices": ["cuda", "cpu"]},

@@ -5,7 +5,7 @@
 """The plan of one instance: device and host memory, placement, times, unit and arguments, or a refusal with reason.
 
 Pure: the same request gives the same plan. The parts live in device.py, host_plan.py, seating.py, timing.py and
-sglang/arguments.py, the judgement in verdict.py; here they are put together.
+sglang/launch/arguments.py, the judgement in verdict.py; here they are put together.
 """
 
 from __future__ import annotations
@@ -14,33 +14,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.accuracy import number
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan, plan_device
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_division import divide
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_fraction import fraction_problems
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_remedy import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device import DevicePlan, plan_device
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device_division import divide
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device_remedy import (
     NO_ROOM,
     as_told,
     with_next,
     with_what_fits,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft_problems import draft_problems
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals_device import device_for_goal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals_host import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft.draft_problems import draft_problems
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft.speculation import check_draft_path
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.device_fraction import fraction_problems
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.goals_device import device_for_goal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.goals_host import (
     sizing_for_goal,
     with_fewer_tokens,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host import BY_RATIO, Sizing
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_candidate import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import BY_RATIO, Sizing
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_candidate import (
     candidate_of,
     largest_ratio_for,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_plan import HostPlan, plan_host
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_verdict import judge_host, nothing_to_size
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_words import explain_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_plan import HostPlan, plan_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_verdict import (
+    judge_host,
+    nothing_to_size,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_words import explain_host
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.remedies import (
+    Remedy,
+    explain_remedies,
+    remedies,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.layout_check import check_layout, layout_problems
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.observation import LastStart
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.remedies import Remedy, explain_remedies, remedies
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured.accuracy import number
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured.observation import LastStart
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
     Observed,
     PlanRequest,
@@ -48,7 +56,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request imp
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request_checks import off_problems
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.seating import seat_server
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.speculation import check_draft_path
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.timing import Timing, plan_timing
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.unit_limits import UnitLimits, unit_limits
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
@@ -56,21 +63,30 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.verdict imp
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import GpuFacts, MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import Seat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.arguments import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.arguments import (
     check_server,
     release_problems,
     resolve_arguments,
     resolve_sizing,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.combinations import combination_problems
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.extra_arguments import settle_extra_arguments
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.port_versions import port_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.ports import Ports, port_problems, ports_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start_refusals import refuse_what_ends_a_start
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.stop_versions import stop_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.transfer import beside_of, resolve_transfer
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.unplanned_values import refuse_unplanned_values
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts, version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.combinations import combination_problems
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.extra_arguments import (
+    settle_extra_arguments,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.ports import Ports, port_problems, ports_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.start_refusals import (
+    refuse_what_ends_a_start,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.transfer import beside_of, resolve_transfer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.unplanned_values import (
+    refuse_unplanned_values,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.port_versions import port_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.stop_versions import stop_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import (
+    VersionFacts,
+    version_facts,
+)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import StagePools
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device_pools import DevicePool
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device import StagePools
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device_pools import DevicePool
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import Plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.unit_limits import MEMLOCK
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.ports import ports_as_dict
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.ports import ports_as_dict
 
 
 def plan_as_dict(result: Plan) -> dict[str, Any]:

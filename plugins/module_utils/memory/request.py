@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.environment import checked_environment
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.observation import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import DEFAULT_CHANGE_THRESHOLD
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured.observation import (
     LastStart,
     last_start_of,
     with_hand_given,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured.settings import settings_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request_checks import (
     check_numbers,
     check_observed,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.settings import settings_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import DEFAULT_CHANGE_THRESHOLD
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts, model_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts, machine_facts

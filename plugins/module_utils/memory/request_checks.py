@@ -10,12 +10,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured_memory import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import MEASUREMENT_BYTES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured.measured_memory import (
     LEAST_BYTES_PER_SECOND,
     MOST_BYTES_PER_SECOND,
     MOST_SECONDS,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import MEASUREMENT_BYTES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb, format_gib
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal

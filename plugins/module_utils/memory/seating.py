@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import PlacedInstance, place
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import cpu_seats
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
 
 
 def seat_server(machine: MachineFacts, server: ServerRequest, facts: VersionFacts) -> PlacedInstance:

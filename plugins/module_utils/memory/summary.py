@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.accuracy import deviation_lines
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.measured.accuracy import deviation_lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
     GB,
     format_count,

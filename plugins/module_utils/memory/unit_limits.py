@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.timing import Timing
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB, format_gb, format_seconds
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.stop_versions import StopFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.stop_versions import StopFacts
 
 MEMLOCK = "infinity"
 # NCCL's registered buffers of one process.

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_plan import HostPlan
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host_warnings import host_warnings
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device import DevicePlan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_plan import HostPlan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_warnings import host_warnings
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
 
 
 def check_tensor_parallel(attention: Attention, tensor_parallel_size: int) -> None:

@@ -225,7 +225,7 @@ DRAFTS = _names(
     "Qwen3_5ForCausalLMMTP Qwen4ExpForCausalLMMTP Step3p5MTP"
 )
 # Those of them whose own caches are planned: heads or latent rows of every token, with the first release of each.
-# The MTP classes among DRAFTS are made of their target's configuration (sglang/speculation_versions.py).
+# The MTP classes among DRAFTS are made of their target's configuration (sglang/releases/speculation_versions.py).
 DRAFT_ARCHITECTURES: dict[str, Architecture] = {
     name: Architecture(name, kind, since)
     for kind, since, names in (

@@ -24,8 +24,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import FAMILY_SPARSE, Attention
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.pool_versions import pool_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.pool_versions import pool_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 
 
 def _planned_like(name: str) -> str:

@@ -46,7 +46,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats im
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.ways import worst_link
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
 
 # SGLang's own processes are instances of this node, which are seated here anew; everybody else's are to be left alone.
 # A program, a module or a console script that bears the name, as in sglang::scheduler_TP0 or sglang.launch_server.

@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats import Seat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import VersionFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
 
 Seated = Sequence[tuple[Instance, Sequence[Seat], Binding]]
 

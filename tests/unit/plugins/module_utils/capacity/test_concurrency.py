@@ -10,7 +10,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.concurren
     largest_context,
     requests_at,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device import DevicePlan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device import DevicePlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import PlanRequest, plan_request
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import attention_from_config

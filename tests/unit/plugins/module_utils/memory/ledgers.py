@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import LOG_STEP_BYTES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import LOG_STEP_BYTES
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import GIB, founding
 
 CARD = 97887 << 20

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cell_size import DRAFT
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import DRAFT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.attentions import (

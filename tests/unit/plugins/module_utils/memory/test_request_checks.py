@@ -50,6 +50,7 @@ def test_the_fraction_that_a_refusal_names_passes_and_the_one_below_does_not() -
     refusal = refused(server={"mem_fraction_static": 0.03}, hicache=off)
     assert refusal.code == "kv_budget_empty"
     least = refusal.evidence["smallest_mem_fraction_static"]
+    assert isinstance(least, float)
     assert f"Set server.mem_fraction_static to {least} or more" in refusal.remedy
     assert planned(founding(server={"mem_fraction_static": least}, hicache=off))["device"]["max_total_num_tokens"] > 0
     below = refused(server={"mem_fraction_static": round(least - 0.001, 3)}, hicache=off)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.threshold import slack_bytes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import slack_bytes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import (
     GIB,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Observed
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.timing import plan_timing
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.unit_limits import UnitLimits, unit_limits
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.stop_versions import stop_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.stop_versions import stop_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 
 TOTAL, RANK = 358_167_389_184, 44_770_923_648
 

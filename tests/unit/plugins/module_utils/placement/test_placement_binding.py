@@ -10,7 +10,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import PlacedInstance, place
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.placement.paper import machine
 
 

@@ -13,7 +13,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import Placement, place
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.problem_codes import CODES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.placement.paper import GB, two_sockets
 
 

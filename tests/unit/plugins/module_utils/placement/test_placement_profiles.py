@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts, machine_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import place
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.versions import version_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import read_pci_gpus

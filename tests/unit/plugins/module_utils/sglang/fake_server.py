@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.asking import Answer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import Answer
 
 
 @dataclass

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.asking import Answer, Proof
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serving import Wanted, prove
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import Answer, Proof
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.serving import Wanted, prove
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.fake_server import FakeServer
 
 WANTED = Wanted("rehearsal-llama", 4096, 16_385)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.log_lines import LogEvent, parse_line
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import LogEvent, parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
     Expectation,
     Observation,
     StartupState,
