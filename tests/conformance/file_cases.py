@@ -48,7 +48,7 @@ MOST = ServerRequest(
         "cuda-graph-bs": [1, 2, 4],
         "trust-remote-code": True,
         "disable-custom-all-reduce": False,
-        "preferred-sampling-params": {"top_k": 40},
+        "kv-events-config": {"publisher": "zmq"},
         "watchdog-timeout": 1e-05,
         "schedule-policy": "lpm",
     },
