@@ -40,16 +40,8 @@ class ActionModule(ActionBase):
             asked = capacity_request(arguments)
             result.update(capacity_as_dict(capacity(asked), asked.workload))
         except Refusal as refusal:
-            result.update(failed=True, msg=str(refusal), failure=refusal.as_dict())
+            result.update(refusal.as_result())
         except AnsibleActionFail as error:
-            result.update(
-                failed=True,
-                msg=str(error),
-                failure={
-                    "code": "arguments_invalid",
-                    "message": str(error),
-                    "remedy": "See ansible-doc gpufleet.sglang.capacity_options.",
-                    "evidence": {},
-                },
-            )
+            remedy = "See ansible-doc gpufleet.sglang.capacity_options."
+            result.update(Refusal("arguments_invalid", str(error), remedy).as_result())
         return result

@@ -39,16 +39,8 @@ class ActionModule(ActionBase):
             refuse_unknown_model_facts(draft, "speculative.model.")
             result["plan"] = plan_as_dict(plan(plan_request(arguments)))
         except Refusal as refusal:
-            result.update(failed=True, msg=str(refusal), failure=refusal.as_dict())
+            result.update(refusal.as_result())
         except AnsibleActionFail as error:
-            result.update(
-                failed=True,
-                msg=str(error),
-                failure={
-                    "code": "arguments_invalid",
-                    "message": str(error),
-                    "remedy": "See ansible-doc gpufleet.sglang.memory_plan.",
-                    "evidence": {},
-                },
-            )
+            remedy = "See ansible-doc gpufleet.sglang.memory_plan."
+            result.update(Refusal("arguments_invalid", str(error), remedy).as_result())
         return result

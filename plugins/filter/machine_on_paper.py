@@ -17,7 +17,7 @@ name: machine_on_paper
 version_added: 0.1.0
 short_description: The topology of a machine that is not there yet
 description:
-  - Makes out of a board's name and a few numbers what M(gpufleet.sglang.memory_plan#module) takes as
+  - Makes out of a board's name and a few numbers what M(gpufleet.sglang.memory_plan) takes as
     O(gpufleet.sglang.memory_plan#module:topology), with the memory, compute capability, PCIe and NVLink that the
     collection's catalogue of boards knows.
   - A board that the catalogue does not hold is refused with the closest that it does, as is a name that fits several.

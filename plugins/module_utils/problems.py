@@ -52,3 +52,7 @@ class Refusal(Exception):
 
     def as_dict(self) -> dict[str, object]:
         return {"code": self.code, "message": self.message, "remedy": self.remedy, "evidence": self.evidence}
+
+    def as_result(self) -> dict[str, object]:
+        """What a failed task returns."""
+        return {"failed": True, "msg": str(self), "failure": self.as_dict()}

@@ -36,9 +36,9 @@ def check_layout(version: str, model: ModelFacts, server: ServerRequest) -> None
             "Expected a whole number above 0.",
             {"option": "max_running_requests", "value": server.max_running_requests},
         )
-    for option, what in (
-        ("attention_data_parallel_size", "groups of attention ranks"),
-        ("expert_parallel_size", "groups of experts"),
+    for option, code, what in (
+        ("attention_data_parallel_size", "attention_data_parallel_uneven", "groups of attention ranks"),
+        ("expert_parallel_size", "expert_parallel_uneven", "groups of experts"),
     ):
         size = getattr(server, option)
         if size < 1:
@@ -51,7 +51,7 @@ def check_layout(version: str, model: ModelFacts, server: ServerRequest) -> None
         if tensor % size:
             fitting = _fitting(tensor, lambda divisor: tensor % divisor == 0)
             raise Refusal(
-                f"{option.removesuffix('_size')}_uneven",
+                code,
                 f"{option} {size} does not divide tensor_parallel_size {tensor}: its ranks are those of {what}.",
                 f"Expected one of {_listed(fitting)}.",
                 {option: size, "tensor_parallel_size": tensor, "fitting": fitting},

@@ -92,13 +92,13 @@ def model_facts(model: Mapping[str, Any], may_draft: bool = False) -> ModelFacts
 
     C(may_draft) admits model classes that only draft for another model.
     """
-    architecture = model.get("architecture")
-    known = known_architecture(architecture, may_draft)
+    architecture, where = model.get("architecture"), "speculative.model" if may_draft else "model"
+    known = known_architecture(architecture, may_draft, f"{where}.architecture")
     attention = model.get("attention")
     if not isinstance(attention, Mapping):
         raise Refusal(
             "model_attention_missing",
-            f"The model facts of {architecture} have no attention (found {attention!r}).",
+            f"{where}.attention of {architecture} is {attention!r}, which is no mapping.",
             "Expected the keys that gpufleet.sglang.model_info returns under model.attention.",
             {"architecture": architecture},
         )
@@ -109,7 +109,7 @@ def model_facts(model: Mapping[str, Any], may_draft: bool = False) -> ModelFacts
     return ModelFacts(
         name=str(model.get("name") or (str(path).rstrip("/").rsplit("/", 1)[-1] if path else known.name)),
         architecture=known.name,
-        attention=attention_facts(known, attention),
+        attention=attention_facts(known, attention, f"{where}.attention"),
         # Inventories write it as PyTorch prints it, too.
         dtype=str(model.get("dtype") or "bfloat16").removeprefix("torch."),
         quantization=model.get("quantization"),

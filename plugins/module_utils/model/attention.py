@@ -136,13 +136,16 @@ def family_of_heads(num_attention_heads: int, num_kv_heads: int) -> str:
     return FAMILY_MHA if num_kv_heads == num_attention_heads else FAMILY_GQA
 
 
-def whole(config: Mapping[str, Any], key: str, architecture: str, least: int = 1) -> int:
-    """A whole number under a key, or a refusal that names the key."""
+def whole(config: Mapping[str, Any], key: str, architecture: str, least: int = 1, where: str | None = None) -> int:
+    """A whole number under a key, or a refusal that names the key.
+
+    C(where) is the option whose mapping C(config) is, None where it is what config.json holds.
+    """
     value = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise Refusal(
             "model_config_incomplete",
-            f"config.json of {architecture} has {key} = {value!r}.",
+            _found(architecture, key, value, where),
             f"Expected a whole number of {least} or more under {key}."
             if least != 1
             else f"Expected a whole number above 0 under {key}.",
@@ -151,13 +154,17 @@ def whole(config: Mapping[str, Any], key: str, architecture: str, least: int = 1
     return value
 
 
-def layer_count(config: Mapping[str, Any], key: str, architecture: str) -> int:
-    layers = whole(config, key, architecture)
+def _found(architecture: str, key: str, value: object, where: str | None) -> str:
+    return f"config.json of {architecture} has {key} = {value!r}." if where is None else f"{where}.{key} is {value!r}."
+
+
+def layer_count(config: Mapping[str, Any], key: str, architecture: str, where: str | None = None) -> int:
+    layers = whole(config, key, architecture, where=where)
     if layers > MAX_LAYERS:
         raise Refusal(
             "model_config_malformed",
-            f"config.json of {architecture} has {key} = {layers}.",
-            f"Expected at most {MAX_LAYERS} layers; check config.json.",
+            _found(architecture, key, layers, where),
+            f"Expected at most {MAX_LAYERS} layers" + ("; check config.json." if where is None else "."),
             {"architecture": architecture, "key": key},
         )
     return layers

@@ -34,13 +34,16 @@ def _planned_like(name: str) -> str:
     return f"Planned are {len(ARCHITECTURES)} model classes" + (f", such as {', '.join(alike)}." if alike else ".")
 
 
-def known_architecture(name: Any, may_draft: bool = False) -> Architecture:
-    """The row of a model class, or a Refusal that names it; C(may_draft) admits those that only draft."""
+def known_architecture(name: Any, may_draft: bool = False, where: str = "architectures of config.json") -> Architecture:
+    """The row of a model class, or a Refusal that names it; C(may_draft) admits those that only draft.
+
+    C(where) is where the name stands.
+    """
     if name is not None and not isinstance(name, str):
         raise Refusal(
             "model_config_malformed",
             f"The architecture is {name!r}, which is not a name.",
-            "Expected the name of a model class in architectures of config.json, such as LlamaForCausalLM.",
+            f"Expected the name of a model class in {where}, such as LlamaForCausalLM.",
         )
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]

@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device import DevicePlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.idle_memory import STEPS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.goals import smallest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.goals_device import device_for_goal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.layout_check import check_layout
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import (
     Observed,
@@ -25,6 +26,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Re
 
 # More GPUs than that share no layer.
 _MOST_RANKS = 64
+# More tokens than any card holds.
+_MOST_TOKENS = 1 << 30
 # Where the fraction that was asked for is too low for any number of GPUs.
 _PLENTY = 0.85
 NO_ROOM = frozenset({"kv_budget_empty", "state_pool_empty", "window_pool_too_small"})
@@ -36,7 +39,15 @@ def with_what_fits(
     refusal: Refusal, version: str, request: PlanRequest, attempt: Attempt, placed: tuple[GpuFacts, ...]
 ) -> Refusal:
     """The refusal with the smallest fraction that gives a page, else the fewest GPUs, else the missing bytes."""
-    if refusal.code not in NO_ROOM or request.server.device == "cpu":
+    if refusal.code not in NO_ROOM:
+        return refusal
+    cap = _smallest_cap(refusal, version, request, attempt, placed)
+    if cap is not None:
+        words = f"Set server.max_total_tokens to {cap} or more"
+        if request.server.device != "cpu":
+            words += ", leave it out, or raise swa_full_tokens_ratio"
+        return _told(refusal, f"{words}.", smallest_max_total_tokens=cap)
+    if request.server.device == "cpu":
         return refusal
     plain = replace(request.server, mem_fraction_auto=False, leave_bytes=None, target_tokens=None)
 
@@ -50,12 +61,21 @@ def with_what_fits(
     def at(steps: int) -> bool:
         return served(replace(plain, mem_fraction_static=steps / STEPS), request.observed, placed)
 
+    also = ""
+    if plain.max_total_tokens is not None and refusal.code == "window_pool_too_small" and not at(STEPS - 1):
+        # The cap stands in the way as well.
+        plain, also = replace(plain, max_total_tokens=None), " without server.max_total_tokens"
     if at(STEPS - 1):
         least = smallest(1, STEPS - 1, at) / STEPS
         words = f"Set server.mem_fraction_static to {least} or more"
-        if plain != request.server:
+        if replace(plain, max_total_tokens=request.server.max_total_tokens) != request.server:
             words += " in place of the goal"
-        return _told(refusal, f"{words}, use more GPUs or a smaller model.", smallest_mem_fraction_static=least)
+        return _told(
+            refusal,
+            f"{words}{also}, use more GPUs or a smaller model.",
+            smallest_mem_fraction_static=least,
+            **_without_cap(also),
+        )
     tensor = request.server.tensor_parallel_size
     stages = request.server.pipeline_parallel_size
     for size in range(2 * tensor, _MOST_RANKS + 1, tensor):
@@ -69,6 +89,7 @@ def with_what_fits(
             words = f"No mem_fraction_static below 1 fits: set server.tensor_parallel_size to {size}"
             if fraction != plain.mem_fraction_static:
                 words += f" and server.mem_fraction_static to {fraction}"
+            words += also
             if size * stages > there:
                 words += f", which takes {size * stages} GPUs of this kind (topology has {there})"
             return _told(
@@ -76,6 +97,7 @@ def with_what_fits(
                 f"{words}, or take a smaller model.",
                 smallest_tensor_parallel_size=size,
                 with_mem_fraction_static=fraction,
+                **_without_cap(also),
             )
     evidence: Mapping[str, Any] = refusal.evidence
     missing = -int(evidence.get("kv_budget_bytes") or 0)
@@ -88,6 +110,38 @@ def with_what_fits(
     )
 
 
+def _without_cap(also: str) -> dict[str, bool]:
+    return {"without_max_total_tokens": True} if also else {}
+
+
+def _smallest_cap(
+    refusal: Refusal, version: str, request: PlanRequest, attempt: Attempt, placed: tuple[GpuFacts, ...]
+) -> int | None:
+    """The smallest max_total_tokens whose window pool holds a request; None where that alone does not help."""
+    cap = request.server.max_total_tokens
+    if refusal.code != "window_pool_too_small" or cap is None:
+        return None
+
+    def served(tokens: int | None) -> bool:
+        server = replace(request.server, max_total_tokens=tokens)
+        try:
+            check_layout(version, request.model, server)
+            device_for_goal(
+                replace(request, server=server),
+                placed,
+                lambda server, observed: attempt(server, observed, placed),
+                request.change_threshold,
+            )
+        except Refusal:
+            return False
+        return True
+
+    most = cap
+    while most < _MOST_TOKENS and not served(most):
+        most *= 2
+    return smallest(cap, most, served) if served(most) else None
+
+
 def _told(refusal: Refusal, remedy: str, **evidence: float | None) -> Refusal:
     found = {"smallest_mem_fraction_static": None, "smallest_tensor_parallel_size": None, **evidence}
     return Refusal(refusal.code, refusal.message, remedy, {**refusal.evidence, **found})
@@ -97,12 +151,15 @@ def as_told(refusal: Refusal, request: PlanRequest) -> PlanRequest | None:
     """The request with the value that a refusal of the device's side names; None where it names none."""
     server = request.server
     told: Mapping[str, Any] = refusal.evidence
+    uncapped = replace(server, max_total_tokens=None) if told.get("without_max_total_tokens") else server
+    if refusal.code in NO_ROOM and told.get("smallest_max_total_tokens"):
+        return replace(request, server=replace(server, max_total_tokens=told["smallest_max_total_tokens"]))
     if refusal.code in NO_ROOM and told.get("smallest_mem_fraction_static"):
-        plain = replace(server, mem_fraction_auto=False, leave_bytes=None, target_tokens=None)
+        plain = replace(uncapped, mem_fraction_auto=False, leave_bytes=None, target_tokens=None)
         return replace(request, server=replace(plain, mem_fraction_static=told["smallest_mem_fraction_static"]))
     size, there = told.get("smallest_tensor_parallel_size"), len(request.machine.gpus)
     if refusal.code in NO_ROOM and size and size * server.pipeline_parallel_size <= there:
-        plain = replace(server, mem_fraction_auto=False, leave_bytes=None, target_tokens=None, gpus=())
+        plain = replace(uncapped, mem_fraction_auto=False, leave_bytes=None, target_tokens=None, gpus=())
         fraction = told.get("with_mem_fraction_static")
         wider = replace(plain, tensor_parallel_size=size, mem_fraction_static=fraction)
         return replace(request, server=wider, observed=Observed())

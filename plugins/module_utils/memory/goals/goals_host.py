@@ -83,7 +83,8 @@ def sizing_for_goal(
     bounded = planned(least)
     bound = None
     if bounded.limits and not (goal.kind == TARGET and request.allow_oversubscription):
-        bound = _largest(facts, device, bounded)
+        target = goal.amount if goal.kind == TARGET else 0
+        bound = _largest(facts, device, bounded, lambda: sized(_for_tokens(target, least, None, planned)))
     if goal.kind == TARGET:
         ratio = _for_tokens(goal.amount, least, bound, planned)
         lines = [
@@ -137,11 +138,11 @@ def _least(facts: VersionFacts, device: DevicePlan, planned: Callable[[int], Hos
     return smallest(1, RATIO_STEP + 1, lambda hundredths: planned(hundredths).tokens > floor)
 
 
-def _largest(facts: VersionFacts, device: DevicePlan, bounded: HostPlan) -> float:
-    """The largest ratio of all bounds; where there is none, C(bounded) has the smallest, and why it cannot be had."""
+def _largest(facts: VersionFacts, device: DevicePlan, bounded: HostPlan, wanted: Callable[[], HostPlan]) -> float:
+    """The largest ratio of all bounds; where there is none, why C(wanted) cannot be had."""
     if bounded.largest_ratio is not None:
         return bounded.largest_ratio
-    refusal = judge_host(facts, device, bounded)
+    refusal = judge_host(facts, device, wanted())
     if refusal is not None:
         raise refusal
     raise Refusal(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import Allocation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts, NodeFacts
@@ -18,6 +19,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats im
 class NodeRoom:
     """One node before any pool is built; C(limit_bytes) leaves its part of the reserve.
 
+    C(host_share) is the node's share of what the machine has available, None where the node itself was measured.
     C(huge_free_bytes) are free huge pages of the size that is asked for, None where none is asked for or where it is
     not known.
     """
@@ -26,6 +28,7 @@ class NodeRoom:
     ranks: frozenset[int]
     available_bytes: int | None
     limit_bytes: int | None
+    host_share: Fraction | None = None
     huge_free_bytes: int | None = None
 
 
@@ -45,23 +48,28 @@ class NodeShare:
         return None if self.available_bytes is None else self.available_bytes - self.drawn_bytes
 
 
-def node_available(machine: MachineFacts, assumptions: list[str]) -> dict[int, int | None]:
-    """Available memory of each node that pools can lie on; divided where a machine does not say."""
+def node_available(machine: MachineFacts, assumptions: list[str]) -> tuple[dict[int, int | None], dict[int, Fraction]]:
+    """Available memory of each node that pools can lie on; divided where a machine does not say, by these shares."""
     homes = machine.homes
     known = {node.id: node.memory_available_bytes for node in homes}
     if not known or all(value is not None for value in known.values()):
-        return known
+        return known, {}
     if machine.memory_available_bytes is None:
-        return known
+        return known, {}
+    if len(known) == 1:
+        assumptions.append("The available memory is all on the one NUMA node.")
+        return dict.fromkeys(known, machine.memory_available_bytes), dict.fromkeys(known, Fraction(1))
     totals = [node.memory_total_bytes for node in homes]
     if all(total is not None for total in totals):
         whole = sum(total or 0 for total in totals)
         assumptions.append("The available memory is spread over the NUMA nodes in proportion to their size.")
-        return {node.id: machine.memory_available_bytes * (node.memory_total_bytes or 0) // whole for node in homes}
-    assumptions.append(
-        f"The {len(known)} NUMA nodes have equal memory, and what is available is divided evenly between them."
-    )
-    return {identity: machine.memory_available_bytes // len(known) for identity in known}
+        shares = {node.id: Fraction(node.memory_total_bytes or 0, whole) for node in homes}
+    else:
+        assumptions.append(
+            f"The {len(known)} NUMA nodes have equal memory, and what is available is divided evenly between them."
+        )
+        shares = dict.fromkeys(known, Fraction(1, len(known)))
+    return {identity: int(machine.memory_available_bytes * share) for identity, share in shares.items()}, shares
 
 
 def free_hugepage_bytes(node: NodeFacts, size_bytes: int) -> int | None:
@@ -87,7 +95,7 @@ def node_rooms(
     homes = machine.homes
     if not homes or any(seat.numa_node is None for seat in seats):
         return ()
-    available = node_available(machine, assumptions)
+    available, shares = node_available(machine, assumptions)
     huge = allocation.hugepage_bytes
     result = []
     for node in homes:
@@ -103,6 +111,7 @@ def node_rooms(
                 ranks=ranks,
                 available_bytes=free,
                 limit_bytes=None if free is None else free - reserve_bytes // len(homes),
+                host_share=shares.get(node.id),
                 huge_free_bytes=None if pages is None else pages + own,
             )
         )

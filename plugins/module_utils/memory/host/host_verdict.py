@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device import DevicePlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import (
     BY_FRACTION,
     BY_RATIO,
+    BY_SIZE,
     Limit,
     Sizing,
 )
@@ -60,6 +63,7 @@ def judge_host(facts: VersionFacts, device: DevicePlan, host: HostPlan) -> Refus
         held = host.held_by_device_bytes
         # 1 GB a rank is room for a page of any model.
         missing = facts.guard_reserve_bytes - (host.room.guard_bytes or 0) + host.ranks * GB
+        missing = max(missing, _missing_for(host, Sizing(BY_SIZE, size_gb=1)))
         of_device = f", the CPU's own KV cache and weights take {format_gb(held)} of them" if held else ""
         return Refusal(
             "host_memory_short",
@@ -88,7 +92,7 @@ def judge_host(facts: VersionFacts, device: DevicePlan, host: HostPlan) -> Refus
                 else f"; no ratio fits this machine as it is: {SMALL_RATIO} does with {format_gb(missing)} more of "
                 "host memory."
             ),
-            {**_evidence(host), "missing_bytes": missing, "with_ratio": None if host.largest_ratio else SMALL_RATIO},
+            {**_evidence(host), "missing_bytes": missing, "ratio_then": None if host.largest_ratio else SMALL_RATIO},
         )
     limit = next((limit for limit in host.limits if not limit.holds), None)
     if limit is None:
@@ -112,7 +116,7 @@ def _evidence(host: HostPlan) -> dict[str, Any]:
         "bytes_total": host.bytes_total,
         "required_available_bytes": host.required_available_bytes,
         "available_bytes": host.available_bytes,
-        "missing_bytes": max(0, *(bound.needed_bytes - bound.available_bytes for bound in host.bounds), 0),
+        "missing_bytes": _missing(host.bounds),
         "limits": {limit.name: limit.bytes_per_rank for limit in host.limits},
     }
 
@@ -167,13 +171,31 @@ def _missing_for(host: HostPlan, sizing: Sizing) -> int:
     """The available memory that is missing for pools of another size."""
     if host.candidate is None:
         return 0
-    found = bounds(host.room, sizing, host.candidate.groups(sizing))
-    return max((bound.needed_bytes - bound.available_bytes for bound in found if not bound.holds), default=0)
+    return _missing(bounds(host.room, sizing, host.candidate.groups(sizing)))
+
+
+def _missing(found: Sequence[Bound]) -> int:
+    """What has to become available so that every bound holds: on each node that was measured, what that node lacks.
+
+    A node that was not measured has only its share of what becomes available on the machine.
+    """
+    on_nodes, on_host = 0, 0
+    for bound in found:
+        short = bound.needed_bytes - bound.available_bytes
+        if short <= 0:
+            continue
+        share = None if bound.node is None or not bound.name.startswith(NUMA_NODE) else bound.node.host_share
+        if bound.node is not None and share is None:
+            on_nodes += short
+        else:
+            # A byte more, as the share of a node is rounded down.
+            on_host = max(on_host, short if share is None else math.ceil((short + 1) / share))
+    return max(on_nodes, on_host)
 
 
 def _to_free(host: HostPlan) -> str:
-    """What is missing for the pools that were asked for, by the bound that is passed by most."""
-    missing = max((bound.needed_bytes - bound.available_bytes for bound in host.bounds if not bound.holds), default=0)
+    """What is missing for the pools that were asked for."""
+    missing = _missing(host.bounds)
     # Rounded up, so that what is said is enough.
     return f"free {format_gb(missing + GB // 200)} of host memory for what is asked" if missing else "free host memory"
 

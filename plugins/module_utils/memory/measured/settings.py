@@ -87,6 +87,13 @@ def _speculative(given: Any) -> dict[str, Any] | None:
 
 
 def differing(measured: Mapping[str, Any], asked: Mapping[str, Any], group: str) -> list[str]:
-    """Names of the settings of a group that differ. An option that one side has not heard of counts when it is set."""
+    """Names of the settings of a group that differ. An option that one side has not heard of counts when it is set.
+
+    A ledger that is older than an option lacks it, which is the same as an option that is left empty.
+    """
     one, other = measured.get(group) or {}, asked.get(group) or {}
-    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+    return sorted(name for name in {*one, *other} if _said(one.get(name)) != _said(other.get(name)))
+
+
+def _said(value: Any) -> Any:
+    return None if isinstance(value, (Mapping, list, tuple)) and not value else value

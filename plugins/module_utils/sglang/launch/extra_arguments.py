@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.beside_flags import BESIDE_FLAGS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.choice import refuse_unknown_choice
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.flags import (
     LIST,
@@ -27,7 +28,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.flag
     takes,
     translation,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.harmless_flags import HARMLESS_FLAGS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.plan_flags import (
+    COUNTED_FLAGS,
     EXCLUDES_HICACHE,
     OWNED_FLAGS,
     SECRET_FLAGS,
@@ -35,6 +38,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.plan
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
 
+# The others that pass by their name are owned by an option or refused.
+_WEIGHED = (
+    COUNTED_FLAGS | HARMLESS_FLAGS | frozenset(EXCLUDES_HICACHE) | frozenset(UNPLANNED_FLAGS) | frozenset(BESIDE_FLAGS)
+)
 _FLAG = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 
 
@@ -57,6 +64,7 @@ def settle_extra_arguments(facts: VersionFacts, given: Mapping[str, Any], hicach
     problems: list[Problem] = []
     for key, value in given.items():
         flag = flag_name(key)
+        _refuse_unplanned(str(key), flag, value)
         _refuse_by_name(facts, str(key), flag)
         if value is None:
             continue
@@ -72,6 +80,10 @@ def settle_extra_arguments(facts: VersionFacts, given: Mapping[str, Any], hicach
             )
         arguments.update(settled)
         problems += [problem] if problem else []
+        if flag in BESIDE_FLAGS and value is not False:
+            problems.append(_uncounted(str(key), BESIDE_FLAGS[flag]))
+        elif not _WEIGHED.intersection((flag, *settled)):
+            problems.append(_unweighed(facts, str(key)))
     return ExtraArguments(arguments, tuple(problems))
 
 
@@ -97,13 +109,6 @@ def _refuse_by_name(facts: VersionFacts, key: str, flag: str) -> None:
             f"Set {OWNED_FLAGS[flag]} instead.",
             {"flag": flag},
         )
-    if flag in UNPLANNED_FLAGS:
-        raise Refusal(
-            "extra_argument_unplanned",
-            f"extra_arguments holds {key}: {UNPLANNED_FLAGS[flag]}, which the plan does not count.",
-            "Leave it out.",
-            {"flag": flag},
-        )
     # argparse takes any unambiguous beginning of a flag for the flag.
     longer = [] if has_flag(flag, facts.version) else known_flags(facts.version, beginning=flag)
     if longer and translation(flag, True, facts.version) is None:
@@ -113,6 +118,36 @@ def _refuse_by_name(facts: VersionFacts, key: str, flag: str) -> None:
             f"Write the flag in full: {', '.join(longer[:5])}.",
             {"flag": flag, "beginning_of": longer},
         )
+
+
+def _refuse_unplanned(key: str, flag: str, value: Any) -> None:
+    # What is switched off is as the plan has it.
+    if flag in UNPLANNED_FLAGS and value not in (None, False):
+        raise Refusal(
+            "extra_argument_unplanned",
+            f"extra_arguments holds {key}: {UNPLANNED_FLAGS[flag]}, which the plan does not count.",
+            "Leave it out.",
+            {"flag": flag},
+        )
+
+
+def _uncounted(key: str, why: str) -> Problem:
+    return Problem(
+        "extra_argument_uncounted",
+        "warning",
+        f"extra_arguments holds {key}: {why}, which the plan does not count.",
+        "Leave more of each GPU free (a lower mem_fraction_static, or leave_bytes) until a start has measured it.",
+    )
+
+
+def _unweighed(facts: VersionFacts, key: str) -> Problem:
+    return Problem(
+        "extra_argument_unweighed",
+        "info",
+        f"extra_arguments holds {key}, which is not weighed by the plan: what it takes of GPUs or host memory in "
+        f"SGLang {facts.version} was not read.",
+        "Compare what a start with it takes with the plan, or leave it out.",
+    )
 
 
 def _refuse_beside_plan(key: str, flag: str, value: Any, hicache_enabled: bool) -> None:

@@ -35,6 +35,8 @@ OWNED_FLAGS = {
     "speculative-num-steps": "speculative.num_steps",
     "speculative-eagle-topk": "speculative.eagle_topk",
     "speculative-num-draft-tokens": "speculative.num_draft_tokens",
+    "speculative-dflash-block-size": "speculative.num_draft_tokens",
+    "speculative-dspark-block-size": "speculative.num_draft_tokens",
     "base-gpu-id": "server.gpus",
     "gpu-id-step": "server.gpus",
     "numa-node": "server.numa_nodes",
@@ -56,38 +58,42 @@ OWNED_FLAGS = {
     "hicache-mem-layout": "hicache.mem_layout",
     "hicache-write-policy": "hicache.write_policy",
 }
+# Flags that a plan reads: it follows them, or refuses them for the models and values for which it cannot.
+_COUNTED = """
+    cuda-graph-backend-decode cuda-graph-backend-prefill cuda-graph-max-bs-decode cuda-graph-max-bs-prefill
+    debug-cuda-graph disable-cuda-graph disable-decode-cuda-graph disable-prefill-cuda-graph enable-torch-compile
+    cuda-graph-max-bs disable-piecewise-cuda-graph enable-piecewise-cuda-graph enforce-piecewise-cuda-graph
+    piecewise-cuda-graph-max-tokens enable-deepep-moe
+    decode-attention-backend prefill-attention-backend dsa-decode-backend dsa-prefill-backend nsa-decode-backend
+    nsa-prefill-backend dsv4-attn-backend enable-deepseek-v4-fp4-indexer enable-deterministic-inference
+    disable-hybrid-swa-memory swa-full-tokens-ratio enable-hisparse enable-kv-cache-sharding
+    enable-linear-replayssm enable-linear-replayssm-spec enable-gdn-replayssm-spec mamba-full-memory-ratio
+    mamba-radix-cache-strategy mamba-scheduler-strategy mamba-ssm-dtype max-mamba-cache-size
+    enable-multi-layer-eagle speculative-adaptive speculative-draft-kv-cache-dtype
+    disable-overlap-schedule enable-dynamic-chunking max-prefill-tokens
+    load-format quantization enable-dp-lm-head ep-num-redundant-experts moe-a2a-backend moe-dense-tp-size
+    moe-runner-backend enable-multimodal mm-enable-dp-encoder mm-feature-transport mm-preprocess-cache-size-mb
+    disable-hicache-numa-detect
+    disaggregation-bootstrap-port encoder-bootstrap-port engine-info-bootstrap-port gated-launch-port
+    grpc-http-sidecar-port grpc-port nccl-port smg-http-sidecar-port"""
+COUNTED_FLAGS = frozenset(_COUNTED.split())
 # Flags that change how much memory is taken or by whom, in ways that a plan does not compute.
 UNPLANNED_FLAGS = {
-    "dp": "data parallelism multiplies the ranks",
-    "dp-size": "data parallelism multiplies the ranks",
-    "data-parallel-size": "data parallelism multiplies the ranks",
-    "dcp-size": "context parallelism divides the KV cache",
-    "attn-cp-size": "context parallelism divides the KV cache",
-    "attention-context-parallel-size": "context parallelism divides the KV cache",
-    "nnodes": "several machines share the ranks",
-    "node-rank": "several machines share the ranks",
+    **dict.fromkeys(("dp", "dp-size", "data-parallel-size"), "data parallelism multiplies the ranks"),
+    **dict.fromkeys(
+        ("dcp-size", "decode-context-parallel-size", "attn-cp-size", "attention-context-parallel-size"),
+        "context parallelism divides the KV cache",
+    ),
+    **dict.fromkeys(("nnodes", "node-rank"), "several machines share the ranks"),
     "disaggregation-mode": "prefill and decode are separate servers with other pools",
     "radix-cache-backend": "another tree of prefixes keeps other pools",
     "enable-unified-memory": "the pools are one",
     "enable-memory-saver": "the pools are virtual",
     "cpu-offload-gb": "weights live in host memory",
-    "hicache-storage-backend": "a storage tier is not planned yet",
-    "hicache-host-memory-mode": "a storage tier is not planned yet",
+    **dict.fromkeys(("hicache-storage-backend", "hicache-host-memory-mode"), "a storage tier is not planned yet"),
     "config": "the plan itself is the configuration file",
     **dict.fromkeys(
         ("enable-prefill-cp", "enable-dsa-cache-layer-split"), "the KV cache is divided over ranks in another way"
-    ),
-    **dict.fromkeys(
-        (
-            "enable-lora",
-            "lora-paths",
-            "max-loras-per-batch",
-            "max-loaded-loras",
-            "max-lora-rank",
-            "lora-target-modules",
-            "uno-lora-path",
-        ),
-        "adapters take memory of each GPU before the pools are sized",
     ),
     **dict.fromkeys(
         ("json-model-override-args", "model-impl"), "the model is another than the one whose facts are planned with"
@@ -96,7 +102,6 @@ UNPLANNED_FLAGS = {
         ("modelopt-quant", "quantize-and-serve", "torchao-config", "rl-quant-profile"),
         "the weights are quantized while they are loaded",
     ),
-    "enable-fp32-lm-head": "the head is kept in float32",
     **dict.fromkeys(
         (
             "offload-group-size",
@@ -131,20 +136,49 @@ UNPLANNED_FLAGS = {
         ),
         "the weights are divided over ranks in another way",
     ),
-    **dict.fromkeys(("elastic-ep-backend", "max-ep-size"), "the ranks change while the server runs"),
+    **dict.fromkeys(
+        (
+            "elastic-ep-backend",
+            "elastic-ep-initial-size",
+            "elastic-ep-join-mode",
+            "elastic-ep-join-rank-offset",
+            "max-ep-size",
+        ),
+        "the ranks change while the server runs",
+    ),
     "encoder-only": "a server of the encoder alone has no KV cache",
     "decoupled-spec-role": "the draft runs in another server",
     "speculative-draft-model-quantization": "the draft's weights are quantized while they are loaded",
     **dict.fromkeys(("speculative-draft-window-size", "speculative-draft-sink-size"), "the draft keeps a window only"),
     **dict.fromkeys(("enable-flexkv", "enable-mm-global-cache"), "another cache takes host memory"),
-    **dict.fromkeys(
-        ("enable-return-routed-experts", "enable-return-indexer-topk"), "what is returned has a buffer of every token"
-    ),
     "enable-page-major-kv-layout": "the pools lie page by page",
     "enable-pdmux": "prefill and decode run side by side, each with graphs of its own",
     "int8-mamba-ckpt-size": "there is another pool of states",
     "qsa-indexer-dtype": "index keys have another size",
     "c128-page-size": "compressed pools have other pages",
+    **dict.fromkeys(
+        (
+            "swa-prefix-tails",
+            "enable-encoder-swa-bounded-replay",
+            "enable-decoder-swa-bounded-replay",
+            "no-enable-decoder-swa-bounded-replay",
+        ),
+        "the window pool is sized by another rule",
+    ),
+    "prefill-only-disable-kv-cache": "there is no KV cache",
+    **dict.fromkeys(("language-only", "language-model-only"), "the weights of the encoder are not loaded"),
+    "enforce-shared-experts-fusion": "shared experts are kept as routed ones",
+    **dict.fromkeys(
+        ("enable-layernorm-sp", "enable-megamoe-for-layernorm-sp", "enable-scattered-sconv"),
+        "the layers are divided over ranks in another way",
+    ),
+    "startup-weight-load-mode": "the checkpoint is staged in host memory",
+    **dict.fromkeys(
+        ("decrypted-config-file", "decrypted-draft-config-file"),
+        "the model is described by another file than its config.json",
+    ),
+    "rl-on-policy-target": "other settings follow from it",
+    "use-ray": "the ranks are started by another program",
 }
 # Cannot be had together with HiCache (server_args.py, arg_groups/): why, by flag.
 EXCLUDES_HICACHE = {

@@ -17,7 +17,13 @@ _WHILE_LOADING = frozenset(
 
 
 def refuse_unplanned_values(model: ModelFacts, server: ServerRequest, observed: Observed) -> None:
-    """Weights that are quantized while they are loaded take less than their files, unless a start measured them."""
+    """What takes memory that only a start tells passes when one measured it."""
+    _refuse_quantizing(model, server, observed)
+    _refuse_exchange(server, observed)
+
+
+def _refuse_quantizing(model: ModelFacts, server: ServerRequest, observed: Observed) -> None:
+    """Weights that are quantized while they are loaded take less than their files."""
     method = server.extra_arguments.get("quantization")
     measured = observed.available_after_load_bytes is not None or observed.kv_pool_bytes is not None
     if method not in _WHILE_LOADING or model.quantization is not None or measured:
@@ -29,4 +35,18 @@ def refuse_unplanned_values(model: ModelFacts, server: ServerRequest, observed: 
         "Leave it out, take a checkpoint that is quantized (then give model.quantization), or give "
         "observed.available_after_load_bytes of an earlier start.",
         {"flag": "quantization", "value": method},
+    )
+
+
+def _refuse_exchange(server: ServerRequest, observed: Observed) -> None:
+    """Backends of layers/moe/token_dispatcher/ take buffers beside the pools; only for DeepEP there is a reserve."""
+    backend = str(server.extra_arguments.get("moe-a2a-backend", "none"))
+    if backend in ("none", "deepep") or observed.idle_bytes_per_gpu is not None or observed.kv_pool_bytes is not None:
+        return
+    raise Refusal(
+        "extra_argument_unplanned",
+        f"extra_arguments holds moe-a2a-backend {backend}: the exchange of tokens between experts has buffers on each "
+        "GPU, which are not known before a start.",
+        "Leave it out, or give observed.idle_bytes_per_gpu of an earlier start with it.",
+        {"flag": "moe-a2a-backend", "value": backend},
     )

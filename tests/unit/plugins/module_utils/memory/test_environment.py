@@ -111,5 +111,5 @@ def test_the_switch_of_the_service_changes_the_plan() -> None:
     # What keeps the server from it keeps the plan from it.
     for environment in ({AFTER_CAPTURE: "1", CUSTOM_POOL: "NVLINK"}, {AFTER_CAPTURE: "0"}):
         assert planned(environment)["device"] == plain["device"]
-    unfit = {"extra_arguments": {"prefill-only-disable-kv-cache": True}}
+    unfit = {"extra_arguments": {"enable-dynamic-chunking": True}}
     assert planned({AFTER_CAPTURE: "1"}, **unfit)["device"] == planned({}, **unfit)["device"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import model_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_config import attention_from_config
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_facts import attention_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.known_architecture import known_architecture
@@ -75,6 +76,41 @@ def test_malformed_parts_are_refused(part: str, change: dict[str, Any]) -> None:
     with pytest.raises(Refusal) as refusal:
         read(GPT_OSS, {**facts, part: {**facts[part], **change}})
     assert refusal.value.code in ("model_config_incomplete", "model_config_malformed")
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "said"),
+    [
+        (LLAMA_8B, {"num_layers": None}, "model.attention.num_layers is None."),
+        (LLAMA_8B, {"num_layers": 10_001}, "model.attention.num_layers is 10001."),
+        (LLAMA_8B, {"num_kv_heads": 0}, "model.attention.num_kv_heads is 0."),
+        (GPT_OSS, {"window": {"head_dim": "64"}}, "model.attention.window.head_dim is '64'."),
+        (GPT_OSS, {"window": {"layers": [99]}}, "model.attention.window.layers is [99]."),
+        (QWEN3_NEXT, {"state": {"num_heads": 0}}, "model.attention.state.num_heads is 0."),
+        (GPT_OSS, {"full_layers": None}, "model.attention.full_layers is None."),
+        (GPT_OSS, {"window": None}, "model.attention.window is missing, and the caches of GptOssForCausalLM depend"),
+    ],
+)
+def test_facts_on_paper_are_refused_by_the_key_that_they_stand_under(
+    config: dict[str, Any], change: dict[str, Any], said: str
+) -> None:
+    facts = facts_of(config)
+    for key, value in change.items():
+        facts[key] = {**facts[key], **value} if isinstance(value, dict) else value
+    with pytest.raises(Refusal) as refusal:
+        read(config, facts)
+    assert refusal.value.message.startswith(said)
+    assert "config.json" not in str(refusal.value)
+
+
+def test_facts_of_a_draft_stand_under_its_own_option() -> None:
+    model = {"architecture": "LlamaForCausalLM", "attention": {**facts_of(LLAMA_8B), "head_dim": 0}}
+    with pytest.raises(Refusal) as refusal:
+        model_facts(model, may_draft=True)
+    assert refusal.value.message == "speculative.model.attention.head_dim is 0."
+    with pytest.raises(Refusal) as refusal:
+        model_facts({"architecture": 7})
+    assert "in model.architecture, such as" in refusal.value.remedy
 
 
 def test_unknown_state_dtypes_are_refused() -> None:

@@ -160,3 +160,31 @@ def test_impossible_huge_pages_are_refused_by_name(pages: dict[str, Any]) -> Non
     with pytest.raises(Refusal) as refusal:
         machine_facts({"numa_nodes": [{"id": 0, "hugepages": [pages]}]})
     assert "topology.numa_nodes[0].hugepages" in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("topology", "named"),
+    [
+        ({"host": {"memory_total_bytes": 2**34, "memory_available_bytes": 2**34 + 1}}, "topology.host"),
+        (
+            {"numa_nodes": [{}, {"memory_total_bytes": 2**34, "memory_available_bytes": 2**34 + 1}]},
+            "topology.numa_nodes[1]",
+        ),
+    ],
+)
+def test_no_part_is_larger_than_the_whole(topology: dict[str, Any], named: str) -> None:
+    with pytest.raises(Refusal) as refusal:
+        machine_facts(topology)
+    assert refusal.value.code == "topology_inconsistent"
+    assert refusal.value.message.startswith(f"{named}.memory_available_bytes is {2**34 + 1} bytes, more than")
+    assert refusal.value.evidence == {
+        "key": f"{named}.memory_available_bytes",
+        "value": 2**34 + 1,
+        "largest": 2**34,
+    }
+
+
+def test_all_of_the_memory_may_be_available() -> None:
+    whole = {"memory_total_bytes": 2**34, "memory_available_bytes": 2**34}
+    facts = machine_facts({"host": whole, "numa_nodes": [whole]})
+    assert (facts.memory_available_bytes, facts.nodes[0].memory_available_bytes) == (2**34, 2**34)

@@ -236,3 +236,29 @@ def test_a_value_in_force_stays_for_a_small_step_only() -> None:
 def test_smallest_is_found_at_both_ends() -> None:
     for edge in range(1, 10):
         assert smallest(1, 9, edge.__le__) == edge
+
+
+def test_what_a_host_without_room_misses_for_a_target_is_that_of_the_target() -> None:
+    short = wanted(target_tokens=500_000)
+    short["topology"]["host"]["memory_available_bytes"] = 12 * 10**9
+    refusal = refused(short)
+    assert refusal.code == "host_memory_short"
+    missing: Any = refusal.evidence["missing_bytes"]
+    assert planned(less(short, -missing))["host"]["tokens"] >= 500_000
+    # A GB less is not enough.
+    assert refused(less(short, 10**9 - missing)).code in ("host_memory_short", "host_target_tokens_out_of_reach")
+
+
+def test_a_host_pool_that_is_no_larger_than_the_devices_is_told_ratio_and_memory_together() -> None:
+    short = founding(hicache={"ratio": None, "size_gb": 1})
+    short["topology"]["host"]["memory_available_bytes"] = 60 * 10**9
+    refusal = refused(short)
+    assert (refusal.code, refusal.evidence["largest_ratio"], refusal.evidence["ratio_then"]) == (
+        "host_pool_below_device",
+        None,
+        1.1,
+    )
+    missing: Any = refusal.evidence["missing_bytes"]
+    enough = less(founding(hicache={"ratio": 1.1}), 396 * 10**9 - 60 * 10**9 - missing)
+    assert planned(enough)["host"]["ratio"] == 1.1
+    assert refused(less(enough, 1)).code == "host_memory_short"

@@ -94,6 +94,61 @@ class TestPowersOfTwo:
         more = founding(sglang_version="0.5.4", model=DEEPSEEK, hicache={"ratio": round(largest + 0.01, 2)})
         assert refusal_of(more).code == "host_memory_short"
 
+    @pytest.mark.parametrize(
+        ("release", "said"),
+        [
+            (
+                "0.5.4",
+                "the host allows 34.36 GB a rank: (396.00 GB available - 10.74 GB reserve) for 549.76 GB of 8 ranks.",
+            ),
+            ("0.5.5", "the host allows 48.16 GB a rank: (396.00 GB available - 10.74 GB reserve) / 8 ranks."),
+        ],
+    )
+    def test_the_limit_of_a_rank_is_the_largest_power_that_all_can_have(self, release: str, said: str) -> None:
+        asked = founding(sglang_version=release, model=DEEPSEEK, hicache={"ratio": 5.0 if release > "0.5.4" else 4.0})
+        assert said in refusal_of(asked).message
+
+    def test_the_servers_check_counts_powers_of_two_in_its_limit(self) -> None:
+        host = planned(with_nodes(founding(sglang_version="0.5.4", model=DEEPSEEK), [{"id": 0}, {"id": 1}], 600 * GB))
+        limit = next(limit for limit in host["host"]["limits"] if limit["name"].startswith("guard"))
+        assert limit["bytes_per_rank"] == 64 * GIB
+        assert "what the check counts when the worst pool comes last" in limit["explanation"]
+
+
+class TestMissing:
+    """What is said to be missing is enough where it becomes available."""
+
+    def test_a_node_that_was_not_measured_has_its_share_of_what_becomes_available(self) -> None:
+        asked = founding(sglang_version="0.5.23", hicache={"ratio": 2.2})
+        for gpu in asked["topology"]["gpus"]:
+            gpu["numa_node"] = 0
+        refusal = refusal_of(asked)
+        missing: Any = refusal.evidence["missing_bytes"]
+        short: Any = refusal.evidence["nodes"]
+        assert refusal.code == "numa_node_short"
+        assert missing == 2 * (short[0]["needed_bytes"] - short[0]["available_bytes"] + 1)
+        asked["topology"]["host"]["memory_available_bytes"] += missing
+        assert planned(asked)["host"]["numa"][0]["ranks"] == list(range(8))
+
+    def test_nodes_that_were_measured_lack_it_together(self) -> None:
+        nodes = [{"id": 0, "memory_available_bytes": 60 * GB}, {"id": 1, "memory_available_bytes": 70 * GB}]
+        asked = founding(sglang_version="0.5.23", hicache={"ratio": 2.0})
+        refusal = refusal_of(with_nodes(asked, nodes, 700 * GB))
+        short: Any = refusal.evidence["nodes"]
+        lacking = [node["needed_bytes"] - node["available_bytes"] for node in short]
+        assert len(lacking) == 2 and refusal.evidence["missing_bytes"] == sum(lacking)
+        for node, size in zip(nodes, lacking):
+            node["memory_available_bytes"] += size
+        assert planned(with_nodes(asked, nodes))["host"]["largest_ratio"] == 2.0
+
+    def test_one_node_has_all_of_the_memory(self) -> None:
+        asked = founding(topology={"numa_nodes": [{"id": 0}]}, hicache={"ratio": 2.0})
+        for gpu in asked["topology"]["gpus"]:
+            gpu["numa_node"] = 0
+        found = planned(asked)
+        assert "The available memory is all on the one NUMA node." in found["assumptions"]
+        assert [node["available_bytes"] for node in found["host"]["numa"]] == [396 * GB]
+
 
 class TestControlGroups:
     @pytest.mark.parametrize(("release", "sees"), [("0.5.9", False), ("0.5.20", False), ("0.5.21", True)])

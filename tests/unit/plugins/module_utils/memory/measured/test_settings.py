@@ -59,5 +59,21 @@ def test_a_difference_is_named(change: dict[str, Any], group: str, name: str) ->
     assert differing(settings_of(founding()), settings_of(founding(**change)), group) == [name]
 
 
+@pytest.mark.parametrize("empty", [{}, None])
+def test_a_ledger_older_than_an_option_is_no_other_setting(empty: dict[str, str] | None) -> None:
+    asked = settings_of(founding(server={"environment": empty, "extra_arguments": {}, "gpus": []}))
+    older = {
+        group: {name: value for name, value in found.items() if name not in ("environment", "extra_arguments", "gpus")}
+        for group, found in asked.items()
+    }
+    assert not [name for group in asked for name in differing(older, asked, group)]
+    given = settings_of(founding(server={"environment": {"SGLANG_SWITCH": "1"}}))
+    assert differing(older, given, RUNNING) == ["environment"]
+
+
+def test_an_option_of_no_is_not_an_option_that_is_left_empty() -> None:
+    assert differing({RUNNING: {"enable_metrics": False}}, {RUNNING: {}}, RUNNING) == ["enable_metrics"]
+
+
 def test_how_much_host_memory_is_pinned_is_no_setting_of_the_gpu() -> None:
     assert settings_of(founding(hicache={"ratio": 2.0})) == settings_of(founding())

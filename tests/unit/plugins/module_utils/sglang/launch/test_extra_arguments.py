@@ -52,11 +52,10 @@ def refusal_of(given: dict[str, Any], release: str = "0.5.23") -> Refusal:
         *(
             (flag, "extra_argument_unplanned")
             for flag in (
-                "enable-lora",
-                "lora-paths",
                 "json-model-override-args",
                 "kt-method",
                 "enable-weights-cpu-backup",
+                "startup-weight-load-mode",
             )
         ),
     ],
@@ -67,10 +66,33 @@ def test_flags_that_undermine_the_plan_are_refused(flag: str, code: str) -> None
     assert flag in refusal.message
 
 
+@pytest.mark.parametrize("flag", ["enable-lora", "enable-symm-mem", "enable-eplb", "enable-two-batch-overlap"])
+def test_flags_with_memory_of_their_own_pass_with_a_warning(flag: str) -> None:
+    found = settle({flag: True})
+    assert found.arguments == {flag: True}
+    [warning] = found.problems
+    assert (warning.code, warning.severity) == ("extra_argument_uncounted", "warning")
+    assert flag in warning.message
+
+
+@pytest.mark.parametrize("flag", ["enable-lora", "enable-memory-saver", "enable-weights-cpu-backup"])
+def test_what_is_switched_off_is_as_planned(flag: str) -> None:
+    found = settle({flag: False})
+    assert (found.arguments, found.problems) == ({flag: False}, ())
+
+
 def test_flags_of_no_concern_pass_in_their_own_spelling() -> None:
     found = settle({"--schedule_policy": "lpm", "trust-remote-code": True, "watchdog-timeout": 600, "log-level": None})
     assert found.arguments == {"schedule-policy": "lpm", "trust-remote-code": True, "watchdog-timeout": 600}
     assert found.problems == ()
+
+
+def test_a_flag_of_an_older_release_that_nobody_weighed_passes_and_the_plan_says_so() -> None:
+    found = settle({"enable-double-sparsity": True}, "0.5.9")
+    assert found.arguments == {"enable-double-sparsity": True}
+    (problem,) = found.problems
+    assert (problem.code, problem.severity) == ("extra_argument_unweighed", "info")
+    assert "enable-double-sparsity" in problem.message
 
 
 def test_what_goes_with_no_host_tier_passes_without_one_or_when_off() -> None:
