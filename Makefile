@@ -60,6 +60,8 @@ lint: ## ansible-lint (production), yamllint, ruff, mypy, shellcheck
 	done | xargs --no-run-if-empty shellcheck
 	tools/check-arguments
 	(cd $(BUILD)/collections && mypy --config-file $(CURDIR)/pyproject.toml $(addprefix -p ansible_collections.gpufleet.sglang.,plugins rehearsal tests))
+	# ansible-lint leaves a copy of the collection here, and would judge by an old one.
+	rm -rf $(BUILD)/ansible-home/collections/ansible_collections/gpufleet
 	ansible-lint --offline --strict --profile production
 
 .PHONY: sanity
