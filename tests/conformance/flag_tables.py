@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import EXAMINED
 
@@ -30,6 +31,18 @@ from __future__ import annotations
 '''
 
 
+class Holds(Protocol):
+    def __call__(self, facts: Mapping[str, Any], name: str) -> bool: ...
+
+
+def there(facts: Mapping[str, Any], name: str) -> bool:
+    return True
+
+
+def not_in_file(facts: Mapping[str, Any], name: str) -> bool:
+    return facts["in_file"] is False
+
+
 def spans_of(history: History, holds: Callable[[Mapping[str, Any]], bool]) -> list[tuple[str, str]]:
     """First and last release of each run of releases whose facts hold."""
     spans: list[tuple[str, str]] = []
@@ -43,11 +56,11 @@ def spans_of(history: History, holds: Callable[[Mapping[str, Any]], bool]) -> li
     return spans
 
 
-def table_of(flags: Mapping[str, History], holds: Callable[[Mapping[str, Any]], bool]) -> list[tuple[str, str, str]]:
-    """(first release, last release, flags)."""
+def table_of(names: Mapping[str, History], holds: Holds) -> list[tuple[str, str, str]]:
+    """(first release, last release, names): when what is asked holds of each, by its history."""
     rows: dict[tuple[str, str], list[str]] = {}
-    for name, history in flags.items():
-        for span in spans_of(history, holds):
+    for name, history in names.items():
+        for span in spans_of(history, partial(holds, name=name)):
             rows.setdefault(span, []).append(name)
     return [
         (*span, " ".join(sorted(names)))
@@ -76,13 +89,10 @@ def same_field(flags: Mapping[str, History]) -> list[str]:
     return sorted(" ".join(sorted(group)) for group in groups)
 
 
-def choices_of(history: History) -> list[tuple[str, tuple[str, ...] | None]]:
-    rows: list[tuple[str, tuple[str, ...] | None]] = []
-    for first, _last, facts in history:
-        choices = None if facts["choices"] is None else tuple(facts["choices"])
-        if not rows or rows[-1][1] != choices:
-            rows.append((first, choices))
-    return rows
+def choices_of(history: History) -> list[tuple[str, str, str]]:
+    """(first release, last release, values)."""
+    values = {value for _first, _last, facts in history for value in facts["choices"] or ()}
+    return table_of(dict.fromkeys(values, history), lambda facts, name: name in (facts["choices"] or ()))
 
 
 def takes_of(flags: Mapping[str, History], kind: str) -> str:
@@ -101,33 +111,39 @@ def _text(words: str, indent: str, between: str = " ") -> str:
     return "\n".join(f'{indent}"{part}"' for part in lines)
 
 
+def _row(row: tuple[str, str, str], indent: str) -> str:
+    """One line where it fits, as the formatter would have it."""
+    first, last, names = row
+    line = f'{indent}("{first}", "{last}", "{names}"),\n'
+    if len(line) <= _WIDTH + 8:
+        return line
+    return f'{indent}(\n{indent}    "{first}",\n{indent}    "{last}",\n{_text(names, indent + "    ")},\n{indent}),\n'
+
+
 def _rows(name: str, rows: list[tuple[str, str, str]]) -> str:
-    text = f"{name}: tuple[tuple[str, str, str], ...] = (\n"
-    for first, last, names in rows:
-        text += f'    (\n        "{first}",\n        "{last}",\n{_text(names, "        ")},\n    ),\n'
-    return text + ")\n"
+    return f"{name}: tuple[tuple[str, str, str], ...] = (\n{''.join(_row(row, '    ') for row in rows)})\n"
 
 
 def tables_of(flags: Mapping[str, History]) -> dict[str, str]:
     """The files, by name."""
     lifetimes = _HEADER.format(subject="Which releases have which flags of C(sglang.launch_server), as data.")
-    lifetimes += "# (first release, last release, flags)\n" + _rows("LIFETIMES", table_of(flags, lambda _facts: True))
+    lifetimes += "# (first release, last release, flags)\n" + _rows("LIFETIMES", table_of(flags, there))
     lifetimes += "# On the command line and not in the configuration file, of releases that read one.\n"
-    lifetimes += _rows("NOT_IN_FILE", table_of(flags, lambda facts: facts["in_file"] is False))
+    lifetimes += _rows("NOT_IN_FILE", table_of(flags, not_in_file))
     lifetimes += "# Flags that one release at least stores in the same field.\nSAME_FIELD: tuple[str, ...] = (\n"
     lifetimes += "".join(f"{_text(group, '    ')},\n" for group in same_field(flags)) + ")\n"
     for name, kind in (("TAKES_NOTHING", NOTHING), ("TAKES_LIST", LIST)):
         lifetimes += f"{name} = (\n{_text(takes_of(flags, kind), '    ')}\n)\n"
     choices = _HEADER.format(subject="Values that flags of C(sglang.launch_server) take, by release, as data.")
-    choices += "# Flag: (first release, values from there on, apart by a bar; None: any).\n"
-    choices += "CHOICES: dict[str, tuple[tuple[str, str | None], ...]] = {\n"
+    choices += "# (flags, (first release, last release, values)); a flag takes any value where there is none.\n"
+    choices += "CHOICES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (\n"
+    alike: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for name, history in flags.items():
-        rows = choices_of(history)
-        if any(values is not None for _first, values in rows):
-            choices += f'    "{name}": (\n'
-            for first, values in rows:
-                said = "            None" if values is None else _text("|".join(values), "            ", "|")
-                choices += f'        (\n            "{first}",\n{said},\n        ),\n'
-            choices += "    ),\n"
-    choices += "}\n"
+        alike.setdefault(tuple(choices_of(history)), []).append(name)
+    for rows, names in alike.items():
+        if rows:
+            choices += f"    (\n{_text(' '.join(names), '        ')},\n        (\n"
+            choices += "".join(_row(row, " " * 12) for row in rows)
+            choices += "        ),\n    ),\n"
+    choices += ")\n"
     return {"flag_lifetimes.py": lifetimes, "flag_choices.py": choices}

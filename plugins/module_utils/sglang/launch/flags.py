@@ -27,7 +27,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.ve
     OLDEST,
     Version,
     parse_version,
-    value_at,
 )
 
 NOTHING, VALUE, LIST = "nothing", "value", "list"
@@ -82,6 +81,7 @@ def _index(table: tuple[tuple[str, str, str], ...]) -> dict[str, tuple[Lifetime,
 
 
 _LIFETIMES, _NOT_IN_FILE = _index(LIFETIMES), _index(NOT_IN_FILE)
+_CHOICES = {flag: _index(rows) for flags, rows in CHOICES for flag in flags.split()}
 _TAKES_NOTHING, _TAKES_LIST = frozenset(TAKES_NOTHING.split()), frozenset(TAKES_LIST.split())
 _SAME: dict[str, tuple[str, ...]] = {}
 for _names in (*(group.split() for group in SAME_FIELD), *_RENAMED):
@@ -120,11 +120,8 @@ def takes(flag: str) -> str:
 
 def choices_of(flag: str, version: Version) -> tuple[str, ...] | None:
     """The values that the release takes, None where it takes any."""
-    history = CHOICES.get(flag)
-    if history is None or parse_version(history[0][0]) > version:
-        return None
-    said = value_at(history, version)
-    return None if said is None else tuple(said.split("|"))
+    found = tuple(sorted(value for value, spans in _CHOICES.get(flag, {}).items() if _holds(spans, version)))
+    return found or None
 
 
 def translation(flag: str, value: Any, version: Version) -> dict[str, Any] | None:

@@ -10,1907 +10,751 @@ their configuration file). Not to be edited.
 
 from __future__ import annotations
 
-# Flag: (first release, values from there on, apart by a bar; None: any).
-CHOICES: dict[str, tuple[tuple[str, str | None], ...]] = {
-    "attention-backend": (
+# (flags, (first release, last release, values)); a flag takes any value where there is none.
+CHOICES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
+    (
+        "attention-backend",
+        (
+            ("0.4.7", "0.5.19", "cutlass_mla"),
+            ("0.4.7", "0.5.23", "aiter fa3 flashinfer flashmla intel_amx torch_native triton"),
+            ("0.4.9", "0.5.23", "ascend"),
+            ("0.5.0rc2", "0.5.19", "dual_chunk_flash_attn"),
+            ("0.5.0rc2", "0.5.23", "trtllm_mha trtllm_mla wave"),
+            ("0.5.2", "0.5.2", "hybrid_linear_attn"),
+            ("0.5.3", "0.5.23", "fa4 flex_attention nsa"),
+            ("0.5.4", "0.5.23", "intel_xpu"),
+            ("0.5.12", "0.5.23", "compressed dsv4 tokenspeed_mla"),
+            ("0.5.13", "0.5.23", "cutedsl_mla dsa"),
+            ("0.5.17", "0.5.23", "hpc_ops"),
+            ("0.5.19", "0.5.23", "minicpm_flashattn minicpm_flashinfer"),
+            ("0.5.20", "0.5.23", "qsa"),
+            ("0.5.22", "0.5.23", "llada2_cfg_flashinfer"),
+        ),
+    ),
+    (
+        "bf16-gemm-backend",
         (
-            "0.4.7",
-            "aiter|cutlass_mla|fa3|flashinfer|flashmla|intel_amx|torch_native|triton",
+            ("0.5.15", "0.5.23", "auto cutedsl"),
+            ("0.5.17", "0.5.23", "torch"),
+            ("0.5.19", "0.5.19", "flashinfer_pr4266"),
+            ("0.5.19", "0.5.23", "gemv"),
         ),
-        (
-            "0.4.9",
-            "aiter|cutlass_mla|fa3|flashinfer|flashmla|intel_amx|torch_native|ascend|triton",
-        ),
-        (
-            "0.5.0rc2",
-            "triton|torch_native|cutlass_mla|fa3|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|"
-            "aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.2",
-            "triton|torch_native|cutlass_mla|fa3|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|"
-            "hybrid_linear_attn|aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.3",
-            "triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|"
-            "dual_chunk_flash_attn|aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.4",
-            "triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|"
-            "dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.12",
-            "triton|torch_native|flex_attention|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.13",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|"
-            "intel_xpu",
-        ),
-        (
-            "0.5.17",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|hpc_ops|aiter|wave|intel_amx|"
-            "ascend|intel_xpu",
-        ),
-        (
-            "0.5.19",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|hpc_ops|minicpm_flashattn|"
-            "minicpm_flashinfer|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.20",
-            "triton|torch_native|flex_attention|dsa|nsa|qsa|dsv4|compressed|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|hpc_ops|minicpm_flashattn|minicpm_flashinfer|aiter|"
-            "wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.22",
-            "triton|torch_native|flex_attention|dsa|nsa|qsa|dsv4|compressed|fa3|fa4|flashinfer|"
-            "llada2_cfg_flashinfer|flashmla|trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|hpc_ops|"
-            "minicpm_flashattn|minicpm_flashinfer|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
     ),
-    "bf16-gemm-backend": (
-        (
-            "0.5.15",
-            "auto|cutedsl",
-        ),
-        (
-            "0.5.17",
-            "auto|cutedsl|torch",
-        ),
-        (
-            "0.5.19",
-            "auto|cutedsl|flashinfer_pr4266|gemv|torch",
-        ),
-        (
-            "0.5.20",
-            "auto|cutedsl|gemv|torch",
-        ),
+    (
+        "boundary-reduction",
+        (("0.5.21", "0.5.23", "ar auto rs rs+rsv rsv"),),
+    ),
+    (
+        "cp-strategy",
+        (("0.5.14", "0.5.23", "interleave zigzag"),),
     ),
-    "boundary-reduction": (
+    (
+        "cuda-graph-backend-decode cuda-graph-backend-prefill",
         (
-            "0.5.21",
-            "auto|ar|rs|rsv|rs+rsv",
+            ("0.5.14", "0.5.21", "tc_piecewise"),
+            ("0.5.14", "0.5.23", "breakable disabled full"),
         ),
     ),
-    "cp-strategy": (
-        (
-            "0.5.14",
-            "zigzag|interleave",
-        ),
+    (
+        "cuda-graph-tc-compiler",
+        (("0.5.14", "0.5.21", "eager inductor"),),
     ),
-    "cuda-graph-backend-decode": (
-        (
-            "0.5.14",
-            "full|breakable|tc_piecewise|disabled",
-        ),
-        (
-            "0.5.22",
-            "full|breakable|disabled",
-        ),
+    (
+        "dcp-comm-backend",
+        (("0.5.17", "0.5.23", "a2a ag_rs fi_a2a"),),
     ),
-    "cuda-graph-backend-prefill": (
+    (
+        "decode-attention-backend prefill-attention-backend",
         (
-            "0.5.14",
-            "full|breakable|tc_piecewise|disabled",
+            ("0.4.10", "0.5.19", "cutlass_mla"),
+            ("0.4.10", "0.5.23", "fa3 flashinfer flashmla torch_native triton"),
+            ("0.5.0rc2", "0.5.19", "dual_chunk_flash_attn"),
+            ("0.5.0rc2", "0.5.23", "aiter ascend intel_amx trtllm_mha trtllm_mla wave"),
+            ("0.5.2", "0.5.2", "hybrid_linear_attn"),
+            ("0.5.3", "0.5.23", "fa4 flex_attention nsa"),
+            ("0.5.4", "0.5.23", "intel_xpu"),
+            ("0.5.12", "0.5.23", "compressed dsv4 tokenspeed_mla"),
+            ("0.5.13", "0.5.23", "cutedsl_mla dsa"),
+            ("0.5.17", "0.5.23", "hpc_ops"),
+            ("0.5.19", "0.5.23", "minicpm_flashattn minicpm_flashinfer"),
+            ("0.5.20", "0.5.23", "qsa"),
+            ("0.5.22", "0.5.23", "llada2_cfg_flashinfer"),
         ),
-        (
-            "0.5.22",
-            "full|breakable|disabled",
-        ),
     ),
-    "cuda-graph-tc-compiler": (
-        (
-            "0.5.14",
-            "eager|inductor",
-        ),
+    (
+        "decoupled-spec-role",
+        (("0.5.15", "0.5.23", "drafter null verifier"),),
     ),
-    "dcp-comm-backend": (
-        (
-            "0.5.17",
-            "ag_rs|a2a|fi_a2a",
-        ),
+    (
+        "deepep-dispatcher-output-dtype",
+        (("0.5.13", "0.5.23", "auto bf16 fp8 int8 nvfp4"),),
     ),
-    "decode-attention-backend": (
-        (
-            "0.4.10",
-            "flashinfer|triton|torch_native|fa3|flashmla|cutlass_mla",
-        ),
-        (
-            "0.5.0rc2",
-            "triton|torch_native|cutlass_mla|fa3|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|"
-            "aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.2",
-            "triton|torch_native|cutlass_mla|fa3|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|"
-            "hybrid_linear_attn|aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.3",
-            "triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|"
-            "dual_chunk_flash_attn|aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.4",
-            "triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|"
-            "dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.12",
-            "triton|torch_native|flex_attention|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.13",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|"
-            "intel_xpu",
-        ),
-        (
-            "0.5.17",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|hpc_ops|aiter|wave|intel_amx|"
-            "ascend|intel_xpu",
-        ),
-        (
-            "0.5.19",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|hpc_ops|minicpm_flashattn|"
-            "minicpm_flashinfer|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.20",
-            "triton|torch_native|flex_attention|dsa|nsa|qsa|dsv4|compressed|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|hpc_ops|minicpm_flashattn|minicpm_flashinfer|aiter|"
-            "wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.22",
-            "triton|torch_native|flex_attention|dsa|nsa|qsa|dsv4|compressed|fa3|fa4|flashinfer|"
-            "llada2_cfg_flashinfer|flashmla|trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|hpc_ops|"
-            "minicpm_flashattn|minicpm_flashinfer|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
+    (
+        "deepep-mode",
+        (("0.4.7", "0.5.23", "auto low_latency normal"),),
     ),
-    "decoupled-spec-role": (
-        (
-            "0.5.15",
-            "null|verifier|drafter",
-        ),
+    (
+        "deepep-v2-mode",
+        (("0.5.19", "0.5.23", "direct hybrid"),),
     ),
-    "deepep-dispatcher-output-dtype": (
-        (
-            "0.5.13",
-            "auto|bf16|fp8|int8|nvfp4",
-        ),
+    (
+        "disaggregation-decode-allocation-policy",
+        (("0.5.22", "0.5.23", "early prefill_complete"),),
     ),
-    "deepep-mode": (
+    (
+        "disaggregation-decode-retraction-backup",
         (
-            "0.4.7",
-            "normal|low_latency|auto",
+            ("0.5.18", "0.5.23", "cpu_tensor host_pool"),
+            ("0.5.21", "0.5.23", "none"),
         ),
-        (
-            "0.5.14",
-            "auto|normal|low_latency",
-        ),
     ),
-    "deepep-v2-mode": (
-        (
-            "0.5.19",
-            "direct|hybrid",
-        ),
+    (
+        "disaggregation-mode",
+        (("0.4.7", "0.5.23", "decode null prefill"),),
     ),
-    "disaggregation-decode-allocation-policy": (
+    (
+        "disaggregation-transfer-backend",
         (
-            "0.5.22",
-            "early|prefill_complete",
+            ("0.4.7", "0.5.23", "mooncake nixl"),
+            ("0.4.10", "0.5.23", "ascend"),
+            ("0.5.2", "0.5.23", "fake"),
+            ("0.5.9", "0.5.23", "mori"),
+            ("0.5.13", "0.5.23", "mooncake_tcp"),
         ),
     ),
-    "disaggregation-decode-retraction-backup": (
+    (
+        "dsa-decode-backend",
         (
-            "0.5.18",
-            "cpu_tensor|host_pool",
+            ("0.5.13", "0.5.23", "aiter fa3 flashmla_auto flashmla_kv flashmla_sparse tilelang trtllm"),
+            ("0.5.16", "0.5.23", "flashmla_sparse_q8"),
+            ("0.5.17", "0.5.23", "flashinfer_sparse_mla"),
+            ("0.5.20", "0.5.23", "triton"),
+            ("0.5.22", "0.5.23", "intel_xpu"),
         ),
-        (
-            "0.5.21",
-            "cpu_tensor|host_pool|none",
-        ),
     ),
-    "disaggregation-mode": (
-        (
-            "0.4.7",
-            "null|prefill|decode",
-        ),
+    (
+        "dsa-paged-mqa-logits-backend",
+        (("0.5.15", "0.5.23", "aiter auto cutedsl deepgemm"),),
     ),
-    "disaggregation-transfer-backend": (
-        (
-            "0.4.7",
-            "mooncake|nixl",
-        ),
-        (
-            "0.4.10",
-            "mooncake|nixl|ascend",
-        ),
+    (
+        "dsa-prefill-backend",
         (
-            "0.5.2",
-            "mooncake|nixl|ascend|fake",
+            ("0.5.13", "0.5.23", "aiter fa3 flashmla_auto flashmla_kv flashmla_sparse tilelang trtllm"),
+            ("0.5.16", "0.5.23", "flashmla_sparse_q8"),
+            ("0.5.17", "0.5.23", "flashinfer_sparse_mla"),
+            ("0.5.20", "0.5.23", "triton"),
+            ("0.5.22", "0.5.23", "intel_xpu triton_sparse_mla"),
         ),
-        (
-            "0.5.9",
-            "mooncake|nixl|ascend|fake|mori",
-        ),
-        (
-            "0.5.13",
-            "mooncake|nixl|ascend|fake|mori|mooncake_tcp",
-        ),
     ),
-    "dsa-decode-backend": (
-        (
-            "0.5.13",
-            "flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.16",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.17",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|fa3|tilelang|"
-            "aiter|trtllm",
-        ),
-        (
-            "0.5.20",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|fa3|tilelang|"
-            "triton|aiter|trtllm",
-        ),
-        (
-            "0.5.22",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|fa3|tilelang|"
-            "triton|aiter|trtllm|intel_xpu",
-        ),
+    (
+        "dsa-prefill-cp-mode",
+        (("0.5.13", "0.5.19", "in-seq-split round-robin-split"),),
     ),
-    "dsa-paged-mqa-logits-backend": (
-        (
-            "0.5.15",
-            "auto|deepgemm|cutedsl|aiter",
-        ),
+    (
+        "dsa-topk-backend",
+        (("0.5.13", "0.5.23", "flashinfer sgl-kernel torch"),),
     ),
-    "dsa-prefill-backend": (
-        (
-            "0.5.13",
-            "flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.16",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.17",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|fa3|tilelang|"
-            "aiter|trtllm",
-        ),
-        (
-            "0.5.20",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|fa3|tilelang|"
-            "triton|aiter|trtllm",
-        ),
-        (
-            "0.5.22",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|triton_sparse_mla|"
-            "fa3|tilelang|triton|aiter|trtllm|intel_xpu",
-        ),
+    (
+        "dsa-triton-union",
+        (("0.5.22", "0.5.23", "0 2 4"),),
     ),
-    "dsa-prefill-cp-mode": (
+    (
+        "dsv4-attn-backend",
         (
-            "0.5.13",
-            "in-seq-split|round-robin-split",
+            ("0.5.20", "0.5.23", "auto flashmla trtllm"),
+            ("0.5.23", "0.5.23", "flashmla_mega"),
         ),
     ),
-    "dsa-topk-backend": (
-        (
-            "0.5.13",
-            "sgl-kernel|torch|flashinfer",
-        ),
+    (
+        "dsv4-prefill-backend",
+        (("0.5.19", "0.5.23", "auto flashmla_sparse flashmla_sparse_q8"),),
     ),
-    "dsa-triton-union": (
-        (
-            "0.5.22",
-            "0|2|4",
-        ),
+    (
+        "dtype",
+        (("0.4.7", "0.5.23", "auto bfloat16 float float16 float32 half"),),
     ),
-    "dsv4-attn-backend": (
-        (
-            "0.5.20",
-            "auto|flashmla|trtllm",
-        ),
+    (
+        "elastic-ep-backend",
         (
-            "0.5.23",
-            "auto|flashmla|flashmla_mega|trtllm",
+            ("0.5.4", "0.5.23", "mooncake none"),
+            ("0.5.10", "0.5.23", "nixl"),
         ),
     ),
-    "dsv4-prefill-backend": (
-        (
-            "0.5.19",
-            "auto|flashmla_sparse|flashmla_sparse_q8",
-        ),
+    (
+        "elastic-ep-join-mode",
+        (("0.5.16", "0.5.23", "recover scale"),),
     ),
-    "dtype": (
+    (
+        "encoder-transfer-backend",
         (
-            "0.4.7",
-            "auto|half|float16|bfloat16|float|float32",
+            ("0.5.7", "0.5.23", "mooncake zmq_to_scheduler zmq_to_tokenizer"),
+            ("0.5.17", "0.5.23", "auto"),
         ),
     ),
-    "elastic-ep-backend": (
-        (
-            "0.5.4",
-            "none|mooncake",
-        ),
-        (
-            "0.5.10",
-            "none|mooncake|nixl",
-        ),
+    (
+        "ep-dispatch-algorithm",
+        (("0.5.14", "0.5.23", "dynamic fake lp static"),),
     ),
-    "elastic-ep-join-mode": (
-        (
-            "0.5.16",
-            "scale|recover",
-        ),
+    (
+        "expert-balancedness-report-mode",
+        (("0.5.18", "0.5.23", "both off prometheus server_log"),),
     ),
-    "encoder-transfer-backend": (
-        (
-            "0.5.7",
-            "zmq_to_scheduler|zmq_to_tokenizer|mooncake",
-        ),
-        (
-            "0.5.17",
-            "auto|zmq_to_scheduler|zmq_to_tokenizer|mooncake",
-        ),
+    (
+        "expert-distribution-recorder-mode",
+        (("0.5.14", "0.5.23", "per_pass per_token stat stat_approx"),),
     ),
-    "ep-dispatch-algorithm": (
-        (
-            "0.4.7",
-            None,
-        ),
-        (
-            "0.5.14",
-            "static|dynamic|fake|lp",
-        ),
+    (
+        "flashinfer-a2a-dispatch-type",
+        (("0.5.20", "0.5.23", "auto bf16 mxfp8 nvfp4"),),
     ),
-    "expert-balancedness-report-mode": (
+    (
+        "flashinfer-allreduce-fusion-backend",
         (
-            "0.5.18",
-            "off|server_log|prometheus|both",
+            ("0.5.14", "0.5.23", "auto mnnvl trtllm"),
+            ("0.5.21", "0.5.23", "cutedsl"),
         ),
     ),
-    "expert-distribution-recorder-mode": (
+    (
+        "flashinfer-mxfp4-moe-precision",
         (
-            "0.4.7",
-            None,
+            ("0.5.1", "0.5.1", "mxfp4"),
+            ("0.5.1", "0.5.23", "bf16"),
+            ("0.5.2", "0.5.23", "default"),
+            ("0.5.19", "0.5.23", "fp8"),
         ),
-        (
-            "0.5.14",
-            "stat|stat_approx|per_pass|per_token",
-        ),
     ),
-    "flashinfer-a2a-dispatch-type": (
+    (
+        "fp4-gemm-backend",
         (
-            "0.5.20",
-            "auto|bf16|nvfp4|mxfp8",
+            ("0.5.8", "0.5.23", "auto flashinfer_cudnn flashinfer_cutlass flashinfer_trtllm"),
+            ("0.5.10", "0.5.15", "cutlass"),
+            ("0.5.12", "0.5.23", "flashinfer_cutedsl"),
+            ("0.5.13", "0.5.23", "marlin"),
         ),
     ),
-    "flashinfer-allreduce-fusion-backend": (
-        (
-            "0.5.14",
-            "auto|trtllm|mnnvl",
-        ),
+    (
+        "fp8-gemm-backend",
         (
-            "0.5.21",
-            "auto|trtllm|mnnvl|cutedsl",
+            ("0.5.7", "0.5.23", "aiter auto cutlass deep_gemm flashinfer_trtllm triton"),
+            ("0.5.9", "0.5.23", "flashinfer_deepgemm"),
+            ("0.5.10", "0.5.23", "flashinfer_cutlass"),
+            ("0.5.18", "0.5.23", "flashinfer_cutedsl"),
         ),
     ),
-    "flashinfer-mxfp4-moe-precision": (
-        (
-            "0.5.1",
-            "mxfp4|bf16",
-        ),
-        (
-            "0.5.2",
-            "default|bf16",
-        ),
-        (
-            "0.5.19",
-            "default|bf16|fp8",
-        ),
+    (
+        "fuseep-mode",
+        (("0.5.16", "0.5.23", "1 2"),),
     ),
-    "fp4-gemm-backend": (
-        (
-            "0.5.8",
-            "auto|flashinfer_cudnn|flashinfer_cutlass|flashinfer_trtllm",
-        ),
-        (
-            "0.5.10",
-            "auto|cutlass|flashinfer_cudnn|flashinfer_cutlass|flashinfer_trtllm",
-        ),
-        (
-            "0.5.12",
-            "auto|cutlass|flashinfer_cudnn|flashinfer_cutedsl|flashinfer_cutlass|flashinfer_trtllm",
-        ),
-        (
-            "0.5.13",
-            "auto|cutlass|flashinfer_cudnn|flashinfer_cutedsl|flashinfer_cutlass|flashinfer_trtllm|marlin",
-        ),
-        (
-            "0.5.16",
-            "auto|flashinfer_cudnn|flashinfer_cutedsl|flashinfer_cutlass|flashinfer_trtllm|marlin",
-        ),
+    (
+        "grammar-backend",
+        (("0.4.7", "0.5.23", "llguidance none outlines xgrammar"),),
     ),
-    "fp8-gemm-backend": (
-        (
-            "0.5.7",
-            "auto|deep_gemm|flashinfer_trtllm|cutlass|triton|aiter",
-        ),
-        (
-            "0.5.9",
-            "auto|deep_gemm|flashinfer_trtllm|flashinfer_deepgemm|cutlass|triton|aiter",
-        ),
-        (
-            "0.5.10",
-            "auto|deep_gemm|flashinfer_trtllm|flashinfer_cutlass|flashinfer_deepgemm|cutlass|triton|aiter",
-        ),
-        (
-            "0.5.18",
-            "auto|deep_gemm|flashinfer_trtllm|flashinfer_cutlass|flashinfer_deepgemm|flashinfer_cutedsl|cutlass|"
-            "triton|aiter",
-        ),
+    (
+        "hicache-host-memory-mode",
+        (("0.5.19", "0.5.23", "buffer_only cache"),),
     ),
-    "fuseep-mode": (
+    (
+        "hicache-io-backend",
         (
-            "0.5.16",
-            "1|2",
+            ("0.4.10", "0.5.23", "direct kernel"),
+            ("0.5.6", "0.5.23", "kernel_ascend"),
         ),
     ),
-    "grammar-backend": (
+    (
+        "hicache-mem-layout",
         (
-            "0.4.7",
-            "xgrammar|outlines|llguidance|none",
+            ("0.5.0rc2", "0.5.23", "layer_first page_first"),
+            ("0.5.3", "0.5.23", "page_first_direct"),
+            ("0.5.6", "0.5.23", "page_first_kv_split page_head"),
         ),
     ),
-    "hicache-host-memory-mode": (
+    (
+        "hicache-storage-backend",
         (
-            "0.5.19",
-            "cache|buffer_only",
+            ("0.4.10", "0.5.23", "file hf3fs mooncake"),
+            ("0.5.0rc2", "0.5.23", "nixl"),
+            ("0.5.3", "0.5.23", "aibrix dynamic eic"),
+            ("0.5.11", "0.5.23", "simm"),
+            ("0.5.15", "0.5.23", "mori"),
+            ("0.5.17", "0.5.23", "shm"),
+            ("0.5.19", "0.5.23", "sim"),
+            ("0.5.20", "0.5.23", "npu_memcache"),
+            ("0.5.21", "0.5.23", "tensorcast"),
+            ("0.5.22", "0.5.23", "seaweedfs"),
         ),
     ),
-    "hicache-io-backend": (
-        (
-            "0.4.10",
-            "direct|kernel",
-        ),
-        (
-            "0.5.6",
-            "direct|kernel|kernel_ascend",
-        ),
+    (
+        "hicache-storage-prefetch-policy",
+        (("0.5.0rc2", "0.5.23", "best_effort timeout wait_complete"),),
     ),
-    "hicache-mem-layout": (
-        (
-            "0.5.0rc2",
-            "layer_first|page_first",
-        ),
-        (
-            "0.5.3",
-            "layer_first|page_first|page_first_direct",
-        ),
-        (
-            "0.5.6",
-            "layer_first|page_first|page_first_direct|page_first_kv_split|page_head",
-        ),
+    (
+        "hicache-write-policy",
+        (("0.4.7", "0.5.23", "write_back write_through write_through_selective"),),
     ),
-    "hicache-storage-backend": (
-        (
-            "0.4.10",
-            "file|mooncake|hf3fs",
-        ),
-        (
-            "0.5.0rc2",
-            "file|mooncake|hf3fs|nixl",
-        ),
-        (
-            "0.5.3",
-            "file|mooncake|hf3fs|nixl|aibrix|dynamic|eic",
-        ),
-        (
-            "0.5.11",
-            "file|mooncake|hf3fs|nixl|aibrix|dynamic|eic|simm",
-        ),
-        (
-            "0.5.15",
-            "file|mooncake|hf3fs|nixl|aibrix|dynamic|eic|simm|mori",
-        ),
-        (
-            "0.5.17",
-            "file|mooncake|hf3fs|nixl|aibrix|dynamic|eic|simm|mori|shm",
-        ),
-        (
-            "0.5.19",
-            "file|sim|mooncake|hf3fs|nixl|aibrix|dynamic|eic|simm|mori|shm",
-        ),
-        (
-            "0.5.20",
-            "file|sim|mooncake|npu_memcache|hf3fs|nixl|aibrix|dynamic|eic|simm|mori|shm",
-        ),
-        (
-            "0.5.21",
-            "file|sim|mooncake|npu_memcache|hf3fs|nixl|aibrix|dynamic|eic|simm|mori|shm|tensorcast",
-        ),
-        (
-            "0.5.22",
-            "file|sim|mooncake|npu_memcache|hf3fs|nixl|aibrix|dynamic|eic|simm|mori|shm|tensorcast|seaweedfs",
-        ),
+    (
+        "image-processor-backend",
+        (("0.5.18", "0.5.23", "auto pil torchvision"),),
     ),
-    "hicache-storage-prefetch-policy": (
+    (
+        "kv-cache-dtype",
         (
-            "0.5.0rc2",
-            "best_effort|wait_complete|timeout",
+            ("0.4.7", "0.5.23", "auto fp8_e4m3 fp8_e5m2"),
+            ("0.5.4", "0.5.23", "bf16 bfloat16"),
+            ("0.5.5", "0.5.20", "fp4_e2m1"),
+            ("0.5.16", "0.5.23", "fp4_mx_block16 mxfp8 nvfp4"),
         ),
     ),
-    "hicache-write-policy": (
-        (
-            "0.4.7",
-            "write_back|write_through|write_through_selective",
-        ),
+    (
+        "kv-canary",
+        (("0.5.13", "0.5.23", "log none raise"),),
     ),
-    "image-processor-backend": (
-        (
-            "0.5.18",
-            "auto|torchvision|pil",
-        ),
+    (
+        "kv-canary-real-data",
+        (("0.5.13", "0.5.23", "all none partial"),),
     ),
-    "kv-cache-dtype": (
-        (
-            "0.4.7",
-            "auto|fp8_e5m2|fp8_e4m3",
-        ),
+    (
+        "linear-attn-backend linear-attn-decode-backend linear-attn-prefill-backend",
         (
-            "0.5.4",
-            "auto|fp8_e5m2|fp8_e4m3|bf16|bfloat16",
+            ("0.5.10", "0.5.23", "cutedsl flashinfer triton"),
+            ("0.5.15", "0.5.23", "flashkda"),
+            ("0.5.17", "0.5.23", "nvidia_kda ptx_kda"),
+            ("0.5.18", "0.5.23", "helion"),
+            ("0.5.19", "0.5.23", "intel_xpu"),
         ),
-        (
-            "0.5.5",
-            "auto|fp8_e5m2|fp8_e4m3|bf16|bfloat16|fp4_e2m1",
-        ),
-        (
-            "0.5.16",
-            "auto|fp8_e5m2|fp8_e4m3|mxfp8|bf16|bfloat16|nvfp4|fp4_mx_block16|fp4_e2m1",
-        ),
-        (
-            "0.5.21",
-            "auto|fp8_e5m2|fp8_e4m3|mxfp8|bf16|bfloat16|nvfp4|fp4_mx_block16",
-        ),
     ),
-    "kv-canary": (
+    (
+        "linear-attn-verify-backend",
         (
-            "0.5.13",
-            "none|log|raise",
+            ("0.5.17", "0.5.23", "cutedsl flashinfer flashkda nv_cutedsl nvidia_kda ptx_kda triton"),
+            ("0.5.18", "0.5.23", "helion"),
+            ("0.5.19", "0.5.23", "intel_xpu"),
         ),
     ),
-    "kv-canary-real-data": (
+    (
+        "load-balance-method",
         (
-            "0.5.13",
-            "none|partial|all",
+            ("0.4.7", "0.5.7", "shortest_queue"),
+            ("0.4.7", "0.5.23", "round_robin"),
+            ("0.5.0rc2", "0.5.7", "minimum_tokens"),
+            ("0.5.7", "0.5.7", "decode_round_robin"),
+            ("0.5.8", "0.5.23", "auto follow_bootstrap_room total_requests total_tokens"),
         ),
     ),
-    "linear-attn-backend": (
-        (
-            "0.5.10",
-            "triton|cutedsl|flashinfer",
-        ),
+    (
+        "load-format",
         (
-            "0.5.15",
-            "triton|cutedsl|flashinfer|flashkda",
+            ("0.4.7", "0.5.23", "auto bitsandbytes dummy gguf layered npcache pt remote safetensors sharded_state"),
+            ("0.5.3", "0.5.23", "remote_instance"),
+            ("0.5.7", "0.5.23", "fastsafetensors flash_rl private"),
+            ("0.5.10", "0.5.23", "mistral runai_streamer"),
+            ("0.5.17", "0.5.23", "presharded"),
+            ("0.5.19", "0.5.23", "expert_pack"),
+            ("0.5.22", "0.5.23", "instanttensor"),
         ),
-        (
-            "0.5.17",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda",
-        ),
-        (
-            "0.5.18",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion",
-        ),
-        (
-            "0.5.19",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion|intel_xpu",
-        ),
     ),
-    "linear-attn-decode-backend": (
-        (
-            "0.5.10",
-            "triton|cutedsl|flashinfer",
-        ),
-        (
-            "0.5.15",
-            "triton|cutedsl|flashinfer|flashkda",
-        ),
-        (
-            "0.5.17",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda",
-        ),
-        (
-            "0.5.18",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion",
-        ),
-        (
-            "0.5.19",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion|intel_xpu",
-        ),
+    (
+        "log-requests-format",
+        (("0.5.7", "0.5.23", "json text"),),
     ),
-    "linear-attn-prefill-backend": (
+    (
+        "log-requests-level",
         (
-            "0.5.10",
-            "triton|cutedsl|flashinfer",
+            ("0.4.7", "0.5.23", "0 1 2"),
+            ("0.4.9", "0.5.23", "3"),
         ),
+    ),
+    (
+        "lora-backend",
         (
-            "0.5.15",
-            "triton|cutedsl|flashinfer|flashkda",
+            ("0.5.3", "0.5.23", "csgmv triton"),
+            ("0.5.6", "0.5.23", "ascend"),
+            ("0.5.7", "0.5.23", "torch_native"),
+            ("0.5.23", "0.5.23", "triton_v2"),
         ),
+    ),
+    (
+        "lora-eviction-policy",
+        (("0.5.4", "0.5.23", "fifo lru"),),
+    ),
+    (
+        "lora-target-modules",
         (
-            "0.5.17",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda",
+            ("0.4.10", "0.5.23", "all down_proj gate_proj k_proj o_proj q_proj up_proj v_proj"),
+            ("0.5.1", "0.5.23", "gate_up_proj qkv_proj"),
+            ("0.5.7", "0.5.23", "embed_tokens lm_head"),
+            ("0.5.12", "0.5.23", "kv_a_proj_with_mqa kv_b_proj q_a_proj q_b_proj"),
+            ("0.5.14", "0.5.23", "weights_proj wk wq_b"),
+            ("0.5.16", "0.5.23", "qkvr wo_ud"),
         ),
+    ),
+    (
+        "mamba-backend",
+        (("0.5.9", "0.5.23", "flashinfer triton"),),
+    ),
+    (
+        "mamba-radix-cache-strategy",
+        (("0.5.14", "0.5.23", "auto extra_buffer extra_buffer_lazy no_buffer"),),
+    ),
+    (
+        "mamba-scheduler-strategy",
         (
-            "0.5.18",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion",
+            ("0.5.7", "0.5.13", "auto extra_buffer no_buffer"),
+            ("0.5.13", "0.5.13", "extra_buffer_lazy"),
         ),
+    ),
+    (
+        "mamba-ssm-dtype",
         (
-            "0.5.19",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion|intel_xpu",
+            ("0.5.2", "0.5.23", "bfloat16 float32"),
+            ("0.5.9", "0.5.23", "float16"),
         ),
+    ),
+    (
+        "max-lora-chunk-size",
+        (("0.5.3", "0.5.23", "128 16 32 64"),),
     ),
-    "linear-attn-verify-backend": (
+    (
+        "mm-attention-backend",
         (
-            "0.5.17",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|nv_cutedsl",
+            ("0.4.7", "0.5.23", "fa3 sdpa triton_attn"),
+            ("0.5.3", "0.5.23", "ascend_attn"),
+            ("0.5.5", "0.5.23", "aiter_attn"),
+            ("0.5.9", "0.5.23", "fa4"),
+            ("0.5.10", "0.5.23", "flashinfer_cudnn"),
+            ("0.5.13", "0.5.23", "amx_attn xpu_attn"),
         ),
+    ),
+    (
+        "mm-feature-transport",
         (
-            "0.5.18",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion|nv_cutedsl",
+            ("0.5.16", "0.5.23", "cpu cuda_ipc"),
+            ("0.5.18", "0.5.23", "cuda_vmm"),
         ),
+    ),
+    (
+        "mm-global-cache-backend",
+        (("0.5.18", "0.5.23", "mooncake"),),
+    ),
+    (
+        "moe-a2a-backend",
         (
-            "0.5.19",
-            "triton|cutedsl|flashinfer|flashkda|nvidia_kda|ptx_kda|helion|intel_xpu|nv_cutedsl",
+            ("0.5.0rc2", "0.5.23", "deepep"),
+            ("0.5.1", "0.5.23", "none"),
+            ("0.5.4", "0.5.23", "mooncake"),
+            ("0.5.6", "0.5.23", "ascend_fuseep"),
+            ("0.5.9", "0.5.23", "flashinfer mori"),
+            ("0.5.10", "0.5.23", "nixl"),
+            ("0.5.12", "0.5.23", "megamoe"),
+            ("0.5.16", "0.5.23", "ascend_tp"),
+            ("0.5.17", "0.5.23", "pplx"),
+            ("0.5.19", "0.5.23", "deepep_v2"),
+            ("0.5.20", "0.5.23", "flashinfer_megamoe"),
         ),
     ),
-    "load-balance-method": (
+    (
+        "moe-runner-backend",
         (
-            "0.4.7",
-            "round_robin|shortest_queue",
+            ("0.5.1", "0.5.23", "auto flashinfer_cutlass flashinfer_mxfp4 flashinfer_trtllm triton triton_kernel"),
+            ("0.5.3", "0.5.23", "flashinfer_cutedsl"),
+            ("0.5.4", "0.5.23", "cutlass deep_gemm"),
+            ("0.5.10", "0.5.23", "flashinfer_trtllm_routed"),
+            ("0.5.11", "0.5.23", "aiter"),
+            ("0.5.12", "0.5.23", "marlin"),
+            ("0.5.13", "0.5.23", "experimental_sgl_trtllm"),
+            ("0.5.16", "0.5.23", "experimental_sgl_marlin humming"),
+            ("0.5.17", "0.5.23", "hpc_ops"),
+            ("0.5.18", "0.5.23", "megamoe"),
+            ("0.5.19", "0.5.23", "intel_xpu"),
+            ("0.5.20", "0.5.23", "flashinfer_megamoe"),
+            ("0.5.23", "0.5.23", "lora_cutedsl lora_marlin lora_triton"),
         ),
+    ),
+    (
+        "monokernel-backend",
+        (("0.5.23", "0.5.23", "amd"),),
+    ),
+    (
+        "nsa-decode nsa-prefill",
+        (("0.5.3", "0.5.3", "aiter fa3 flashmla_decode flashmla_prefill tilelang"),),
+    ),
+    (
+        "nsa-decode-backend nsa-prefill-backend",
         (
-            "0.5.0rc2",
-            "round_robin|shortest_queue|minimum_tokens",
+            ("0.5.4", "0.5.19", "aiter fa3 flashmla_kv flashmla_sparse tilelang"),
+            ("0.5.5", "0.5.19", "flashmla_auto"),
+            ("0.5.9", "0.5.19", "trtllm"),
+            ("0.5.16", "0.5.19", "flashmla_sparse_q8"),
+            ("0.5.17", "0.5.19", "flashinfer_sparse_mla"),
         ),
+    ),
+    (
+        "nsa-prefill-cp-mode",
+        (("0.5.8", "0.5.19", "in-seq-split round-robin-split"),),
+    ),
+    (
+        "piecewise-cuda-graph-compiler",
+        (("0.5.4", "0.5.19", "eager inductor"),),
+    ),
+    (
+        "ple-offload-backend",
+        (("0.5.20", "0.5.23", "file pinned"),),
+    ),
+    (
+        "prefill-cp-mode",
+        (("0.5.10", "0.5.19", "in-seq-split"),),
+    ),
+    (
+        "prefill-kv-cache-dequant-dtype",
+        (("0.5.21", "0.5.23", "auto fp8_e4m3 nvfp4"),),
+    ),
+    (
+        "qsa-indexer-dtype",
+        (("0.5.22", "0.5.23", "auto bfloat16 fp8_e4m3"),),
+    ),
+    (
+        "quantization",
         (
-            "0.5.7",
-            "round_robin|decode_round_robin|shortest_queue|minimum_tokens",
+            ("0.4.7", "0.5.15", "qoq"),
+            ("0.4.7", "0.5.19", "marlin"),
+            (
+                "0.4.7",
+                "0.5.23",
+                "awq awq_marlin bitsandbytes fp8 gguf gptq gptq_marlin modelopt modelopt_fp4 moe_wna16 w8a8_fp8 "
+                "w8a8_int8",
+            ),
+            ("0.4.10", "0.5.23", "petit_nvfp4 w4afp8"),
+            ("0.5.0rc2", "0.5.23", "mxfp4"),
+            ("0.5.4", "0.5.23", "compressed-tensors modelopt_fp8"),
+            ("0.5.5", "0.5.23", "auto-round"),
+            ("0.5.7", "0.5.23", "modelslim"),
+            ("0.5.8", "0.5.23", "quark_int4fp8_moe"),
+            ("0.5.9", "0.5.23", "mxfp8"),
+            ("0.5.10", "0.5.23", "modelopt_mixed"),
+            ("0.5.11", "0.5.23", "unquant"),
+            ("0.5.12", "0.5.23", "mlx_q4 mlx_q8 quark"),
+            ("0.5.13", "0.5.23", "quark_mxfp4"),
+            ("0.5.14", "0.5.23", "nvfp4_online"),
+            ("0.5.15", "0.5.23", "auto-round-int8 mxfp_w4a8"),
+            ("0.5.16", "0.5.23", "humming"),
         ),
+    ),
+    (
+        "radix-eviction-policy",
         (
-            "0.5.8",
-            "auto|round_robin|follow_bootstrap_room|total_requests|total_tokens",
+            ("0.5.3", "0.5.23", "lfu lru"),
+            ("0.5.10", "0.5.23", "slru"),
+            ("0.5.11", "0.5.23", "priority"),
+            ("0.5.21", "0.5.23", "tlru"),
         ),
     ),
-    "load-format": (
+    (
+        "reasoning-parser",
         (
-            "0.4.7",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|layered|remote",
+            ("0.4.7", "0.5.23", "deepseek-r1 qwen3"),
+            ("0.4.9", "0.5.23", "kimi"),
+            ("0.4.10", "0.5.23", "glm45 qwen3-thinking step3"),
+            ("0.5.0rc2", "0.5.23", "gpt-oss"),
+            ("0.5.1", "0.5.23", "deepseek-v3"),
+            ("0.5.5", "0.5.23", "kimi_k2 minimax minimax-append-think"),
+            ("0.5.7", "0.5.9", "nano_v3"),
+            ("0.5.7", "0.5.23", "interns1"),
+            ("0.5.9", "0.5.23", "step3p5"),
+            ("0.5.10", "0.5.23", "mimo mistral nemotron_3"),
+            ("0.5.11", "0.5.23", "gemma4 hunyuan"),
+            ("0.5.12", "0.5.23", "auto deepseek-v4 poolside_v1"),
+            ("0.5.13", "0.5.23", "apertus2509 cohere_command4"),
+            ("0.5.16", "0.5.23", "inkling minimax-m3"),
+            ("0.5.17", "0.5.23", "kimi_k3"),
+            ("0.5.18", "0.5.23", "muse"),
+            ("0.5.19", "0.5.23", "dots ling3"),
+            ("0.5.20", "0.5.23", "granite_thinking_parser k2_horizon nanbeige"),
+            ("0.5.21", "0.5.23", "deepseek-v41 gigachat35 iquest_q1"),
+            ("0.5.23", "0.5.23", "beam response_template"),
         ),
+    ),
+    (
+        "remote-instance-weight-loader-backend",
         (
-            "0.5.3",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|layered|remote|remote_instance",
+            ("0.5.7", "0.5.23", "nccl transfer_engine"),
+            ("0.5.10", "0.5.23", "modelexpress"),
         ),
+    ),
+    (
+        "retraction-policy",
+        (("0.5.16", "0.5.23", "length priority"),),
+    ),
+    (
+        "return-hidden-states-mode",
+        (("0.5.17", "0.5.23", "full last"),),
+    ),
+    (
+        "rl-on-policy-target",
+        (("0.5.5", "0.5.23", "fsdp"),),
+    ),
+    (
+        "sampling-backend",
         (
-            "0.5.7",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|layered|flash_rl|remote|"
-            "remote_instance|fastsafetensors|private",
+            ("0.4.7", "0.5.23", "flashinfer pytorch"),
+            ("0.5.6", "0.5.23", "ascend"),
+            ("0.5.21", "0.5.23", "intel_xpu"),
         ),
+    ),
+    (
+        "sampling-defaults",
+        (("0.5.4", "0.5.23", "model openai"),),
+    ),
+    (
+        "schedule-policy",
         (
-            "0.5.10",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|mistral|layered|flash_rl|remote|"
-            "remote_instance|fastsafetensors|private|runai_streamer",
+            ("0.4.7", "0.5.23", "dfs-weight fcfs lpm random"),
+            ("0.5.0rc2", "0.5.23", "lof"),
+            ("0.5.3", "0.5.23", "priority"),
+            ("0.5.8", "0.5.23", "routing-key"),
+            ("0.5.20", "0.5.23", "hrrn"),
+            ("0.5.21", "0.5.23", "shortest-prefill-first"),
         ),
+    ),
+    (
+        "speculative-algorithm",
         (
-            "0.5.17",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|presharded|gguf|bitsandbytes|mistral|layered|"
-            "flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer",
+            ("0.4.7", "0.5.11", "EAGLE EAGLE3 NEXTN"),
+            ("0.5.2", "0.5.11", "STANDALONE"),
+            ("0.5.3", "0.5.11", "NGRAM"),
+            ("0.5.11", "0.5.11", "DFLASH"),
         ),
+    ),
+    (
+        "speculative-attention-mode",
+        (("0.5.2", "0.5.23", "decode prefill"),),
+    ),
+    (
+        "speculative-draft-kv-cache-dtype",
+        (("0.5.18", "0.5.23", "auto bf16 bfloat16 fp8_e4m3 fp8_e5m2"),),
+    ),
+    (
+        "speculative-draft-load-format",
         (
-            "0.5.19",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|presharded|gguf|expert_pack|bitsandbytes|mistral|"
-            "layered|flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer",
+            (
+                "0.5.4",
+                "0.5.23",
+                "auto bitsandbytes dummy gguf layered npcache pt remote remote_instance safetensors sharded_state",
+            ),
+            ("0.5.7", "0.5.23", "fastsafetensors flash_rl private"),
+            ("0.5.10", "0.5.23", "mistral runai_streamer"),
+            ("0.5.17", "0.5.23", "presharded"),
+            ("0.5.19", "0.5.23", "expert_pack"),
+            ("0.5.22", "0.5.23", "instanttensor"),
         ),
+    ),
+    (
+        "speculative-draft-model-quantization",
         (
-            "0.5.22",
-            "auto|pt|safetensors|instanttensor|npcache|dummy|sharded_state|presharded|gguf|expert_pack|"
-            "bitsandbytes|mistral|layered|flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer",
+            ("0.5.7", "0.5.15", "qoq"),
+            ("0.5.7", "0.5.19", "marlin"),
+            (
+                "0.5.7",
+                "0.5.23",
+                "auto-round awq awq_marlin bitsandbytes compressed-tensors fp8 gguf gptq gptq_marlin modelopt "
+                "modelopt_fp4 modelopt_fp8 modelslim moe_wna16 mxfp4 petit_nvfp4 unquant w4afp8 w8a8_fp8 "
+                "w8a8_int8",
+            ),
+            ("0.5.8", "0.5.23", "quark_int4fp8_moe"),
+            ("0.5.9", "0.5.23", "mxfp8"),
+            ("0.5.10", "0.5.23", "modelopt_mixed"),
+            ("0.5.12", "0.5.23", "mlx_q4 mlx_q8 quark"),
+            ("0.5.13", "0.5.23", "quark_mxfp4"),
+            ("0.5.14", "0.5.23", "nvfp4_online"),
+            ("0.5.15", "0.5.23", "auto-round-int8 mxfp_w4a8"),
+            ("0.5.16", "0.5.23", "humming"),
         ),
     ),
-    "log-requests-format": (
+    (
+        "speculative-dsa-topk-backend",
+        (("0.5.19", "0.5.23", "flashinfer sgl-kernel torch"),),
+    ),
+    (
+        "speculative-moe-a2a-backend",
         (
-            "0.5.7",
-            "text|json",
+            ("0.5.7", "0.5.23", "ascend_fuseep deepep mooncake none"),
+            ("0.5.9", "0.5.23", "flashinfer mori"),
+            ("0.5.10", "0.5.23", "nixl"),
+            ("0.5.12", "0.5.23", "megamoe"),
+            ("0.5.16", "0.5.23", "ascend_tp"),
+            ("0.5.17", "0.5.23", "pplx"),
+            ("0.5.19", "0.5.23", "deepep_v2"),
         ),
     ),
-    "log-requests-level": (
+    (
+        "speculative-moe-runner-backend",
         (
-            "0.4.7",
-            "0|1|2",
+            (
+                "0.5.5",
+                "0.5.23",
+                "auto cutlass deep_gemm flashinfer_cutedsl flashinfer_cutlass flashinfer_mxfp4 flashinfer_trtllm "
+                "triton triton_kernel",
+            ),
+            ("0.5.10", "0.5.23", "flashinfer_trtllm_routed"),
+            ("0.5.11", "0.5.23", "aiter"),
+            ("0.5.12", "0.5.23", "marlin"),
+            ("0.5.13", "0.5.23", "experimental_sgl_trtllm"),
+            ("0.5.16", "0.5.23", "experimental_sgl_marlin humming"),
+            ("0.5.17", "0.5.23", "hpc_ops"),
+            ("0.5.18", "0.5.23", "megamoe"),
+            ("0.5.19", "0.5.23", "intel_xpu"),
+            ("0.5.20", "0.5.23", "flashinfer_megamoe"),
+            ("0.5.23", "0.5.23", "lora_cutedsl lora_marlin lora_triton"),
         ),
+    ),
+    (
+        "speculative-ngram-match-type",
+        (("0.5.3", "0.5.23", "BFS PROB"),),
+    ),
+    (
+        "startup-weight-load-mode",
+        (("0.5.18", "0.5.23", "overlap serial"),),
+    ),
+    (
+        "tokenizer-backend",
+        (("0.5.11", "0.5.23", "fastokens huggingface"),),
+    ),
+    (
+        "tokenizer-mode",
+        (("0.4.7", "0.5.23", "auto slow"),),
+    ),
+    (
+        "tool-call-parser",
         (
-            "0.4.9",
-            "0|1|2|3",
+            ("0.4.7", "0.5.23", "deepseekv3 llama3 mistral pythonic qwen25"),
+            ("0.4.10", "0.5.23", "glm45 kimi_k2 qwen3_coder step3"),
+            ("0.5.0rc2", "0.5.23", "gpt-oss"),
+            ("0.5.2", "0.5.23", "deepseekv31"),
+            ("0.5.4", "0.5.23", "glm qwen"),
+            ("0.5.5", "0.5.23", "minimax-m2"),
+            ("0.5.6", "0.5.23", "deepseekv32"),
+            ("0.5.7", "0.5.23", "glm47 interns1 mimo"),
+            ("0.5.8", "0.5.23", "trinity"),
+            ("0.5.9", "0.5.23", "gigachat3 hermes lfm2 step3p5"),
+            ("0.5.11", "0.5.23", "gemma4 hunyuan"),
+            ("0.5.12", "0.5.23", "auto deepseekv4 poolside_v1"),
+            ("0.5.13", "0.5.23", "apertus2509 cohere_command4 minicpm5"),
+            ("0.5.16", "0.5.23", "inkling minimax-m3"),
+            ("0.5.17", "0.5.23", "kimi_k3"),
+            ("0.5.18", "0.5.23", "muse"),
+            ("0.5.19", "0.5.23", "dots ling3 spark25"),
+            ("0.5.20", "0.5.23", "k2_horizon nanbeige"),
+            ("0.5.21", "0.5.23", "deepseekv41 gigachat35 iquest_q1"),
+            ("0.5.23", "0.5.23", "beam response_template"),
         ),
     ),
-    "lora-backend": (
+    (
+        "unified-cache-external-linker-backend",
         (
-            "0.4.7",
-            None,
+            ("0.5.20", "0.5.23", "mooncake mori"),
+            ("0.5.23", "0.5.23", "dynamic"),
         ),
-        (
-            "0.5.3",
-            "triton|csgmv",
-        ),
-        (
-            "0.5.6",
-            "triton|csgmv|ascend",
-        ),
-        (
-            "0.5.7",
-            "triton|csgmv|ascend|torch_native",
-        ),
-        (
-            "0.5.23",
-            "triton|csgmv|ascend|torch_native|triton_v2",
-        ),
-    ),
-    "lora-eviction-policy": (
-        (
-            "0.5.4",
-            "lru|fifo",
-        ),
-    ),
-    "lora-target-modules": (
-        (
-            "0.4.10",
-            "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|all",
-        ),
-        (
-            "0.5.1",
-            "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|all",
-        ),
-        (
-            "0.5.7",
-            "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|embed_tokens|lm_head|all",
-        ),
-        (
-            "0.5.12",
-            "q_proj|k_proj|v_proj|o_proj|q_a_proj|kv_a_proj_with_mqa|q_b_proj|kv_b_proj|gate_proj|up_proj|"
-            "down_proj|qkv_proj|gate_up_proj|embed_tokens|lm_head|all",
-        ),
-        (
-            "0.5.14",
-            "q_proj|k_proj|v_proj|o_proj|q_a_proj|kv_a_proj_with_mqa|q_b_proj|kv_b_proj|wq_b|wk|weights_proj|"
-            "gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|embed_tokens|lm_head|all",
-        ),
-        (
-            "0.5.16",
-            "q_proj|k_proj|v_proj|o_proj|q_a_proj|kv_a_proj_with_mqa|q_b_proj|kv_b_proj|wq_b|wk|weights_proj|"
-            "gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|embed_tokens|lm_head|qkvr|wo_ud|all",
-        ),
-    ),
-    "mamba-backend": (
-        (
-            "0.5.9",
-            "triton|flashinfer",
-        ),
-    ),
-    "mamba-radix-cache-strategy": (
-        (
-            "0.5.14",
-            "auto|no_buffer|extra_buffer|extra_buffer_lazy",
-        ),
-    ),
-    "mamba-scheduler-strategy": (
-        (
-            "0.5.7",
-            "auto|no_buffer|extra_buffer",
-        ),
-        (
-            "0.5.13",
-            "auto|no_buffer|extra_buffer|extra_buffer_lazy",
-        ),
-        (
-            "0.5.14",
-            None,
-        ),
-    ),
-    "mamba-ssm-dtype": (
-        (
-            "0.5.2",
-            "float32|bfloat16",
-        ),
-        (
-            "0.5.9",
-            "float32|bfloat16|float16",
-        ),
-    ),
-    "max-lora-chunk-size": (
-        (
-            "0.5.3",
-            "16|32|64|128",
-        ),
-    ),
-    "mm-attention-backend": (
-        (
-            "0.4.7",
-            "sdpa|fa3|triton_attn",
-        ),
-        (
-            "0.5.3",
-            "sdpa|fa3|triton_attn|ascend_attn",
-        ),
-        (
-            "0.5.5",
-            "sdpa|fa3|triton_attn|ascend_attn|aiter_attn",
-        ),
-        (
-            "0.5.9",
-            "sdpa|fa3|fa4|triton_attn|ascend_attn|aiter_attn",
-        ),
-        (
-            "0.5.10",
-            "sdpa|fa3|fa4|triton_attn|ascend_attn|aiter_attn|flashinfer_cudnn",
-        ),
-        (
-            "0.5.13",
-            "sdpa|fa3|fa4|triton_attn|ascend_attn|aiter_attn|flashinfer_cudnn|amx_attn|xpu_attn",
-        ),
-    ),
-    "mm-feature-transport": (
-        (
-            "0.5.16",
-            "cpu|cuda_ipc",
-        ),
-        (
-            "0.5.18",
-            "cpu|cuda_ipc|cuda_vmm",
-        ),
-    ),
-    "mm-global-cache-backend": (
-        (
-            "0.5.18",
-            "mooncake",
-        ),
-    ),
-    "moe-a2a-backend": (
-        (
-            "0.5.0rc2",
-            "deepep",
-        ),
-        (
-            "0.5.1",
-            "none|deepep",
-        ),
-        (
-            "0.5.4",
-            "none|deepep|mooncake",
-        ),
-        (
-            "0.5.6",
-            "none|deepep|mooncake|ascend_fuseep",
-        ),
-        (
-            "0.5.9",
-            "none|deepep|mooncake|mori|ascend_fuseep|flashinfer",
-        ),
-        (
-            "0.5.10",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer",
-        ),
-        (
-            "0.5.12",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe",
-        ),
-        (
-            "0.5.16",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe|ascend_tp",
-        ),
-        (
-            "0.5.17",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe|pplx|ascend_tp",
-        ),
-        (
-            "0.5.19",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe|deepep_v2|pplx|ascend_tp",
-        ),
-        (
-            "0.5.20",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe|deepep_v2|pplx|ascend_tp|"
-            "flashinfer_megamoe",
-        ),
-    ),
-    "moe-runner-backend": (
-        (
-            "0.5.1",
-            "auto|triton|triton_kernel|flashinfer_trtllm|flashinfer_cutlass|flashinfer_mxfp4",
-        ),
-        (
-            "0.5.3",
-            "auto|triton|triton_kernel|flashinfer_trtllm|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl",
-        ),
-        (
-            "0.5.4",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_cutlass|flashinfer_mxfp4|"
-            "flashinfer_cutedsl|cutlass",
-        ),
-        (
-            "0.5.10",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|"
-            "flashinfer_mxfp4|flashinfer_cutedsl|cutlass",
-        ),
-        (
-            "0.5.11",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|"
-            "flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter",
-        ),
-        (
-            "0.5.12",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|"
-            "flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin",
-        ),
-        (
-            "0.5.13",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin",
-        ),
-        (
-            "0.5.16",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin",
-        ),
-        (
-            "0.5.17",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin|hpc_ops",
-        ),
-        (
-            "0.5.18",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin|hpc_ops|megamoe",
-        ),
-        (
-            "0.5.19",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin|hpc_ops|megamoe|intel_xpu",
-        ),
-        (
-            "0.5.20",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|flashinfer_megamoe|"
-            "cutlass|aiter|marlin|humming|experimental_sgl_marlin|hpc_ops|megamoe|intel_xpu",
-        ),
-        (
-            "0.5.23",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|flashinfer_megamoe|"
-            "cutlass|aiter|marlin|humming|experimental_sgl_marlin|lora_cutedsl|lora_triton|lora_marlin|hpc_ops|"
-            "megamoe|intel_xpu",
-        ),
-    ),
-    "monokernel-backend": (
-        (
-            "0.5.23",
-            "amd",
-        ),
-    ),
-    "nsa-decode": (
-        (
-            "0.5.3",
-            "flashmla_prefill|flashmla_decode|fa3|tilelang|aiter",
-        ),
-    ),
-    "nsa-decode-backend": (
-        (
-            "0.5.4",
-            "flashmla_sparse|flashmla_kv|fa3|tilelang|aiter",
-        ),
-        (
-            "0.5.5",
-            "flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter",
-        ),
-        (
-            "0.5.9",
-            "flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.16",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.17",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|fa3|tilelang|"
-            "aiter|trtllm",
-        ),
-    ),
-    "nsa-prefill": (
-        (
-            "0.5.3",
-            "flashmla_prefill|flashmla_decode|fa3|tilelang|aiter",
-        ),
-    ),
-    "nsa-prefill-backend": (
-        (
-            "0.5.4",
-            "flashmla_sparse|flashmla_kv|fa3|tilelang|aiter",
-        ),
-        (
-            "0.5.5",
-            "flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter",
-        ),
-        (
-            "0.5.9",
-            "flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.16",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm",
-        ),
-        (
-            "0.5.17",
-            "flashmla_sparse|flashmla_sparse_q8|flashmla_kv|flashmla_auto|flashinfer_sparse_mla|fa3|tilelang|"
-            "aiter|trtllm",
-        ),
-    ),
-    "nsa-prefill-cp-mode": (
-        (
-            "0.5.8",
-            "in-seq-split|round-robin-split",
-        ),
-    ),
-    "piecewise-cuda-graph-compiler": (
-        (
-            "0.5.4",
-            "eager|inductor",
-        ),
-    ),
-    "ple-offload-backend": (
-        (
-            "0.5.20",
-            "pinned|file",
-        ),
-    ),
-    "prefill-attention-backend": (
-        (
-            "0.4.10",
-            "flashinfer|triton|torch_native|fa3|flashmla|cutlass_mla",
-        ),
-        (
-            "0.5.0rc2",
-            "triton|torch_native|cutlass_mla|fa3|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|"
-            "aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.2",
-            "triton|torch_native|cutlass_mla|fa3|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|"
-            "hybrid_linear_attn|aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.3",
-            "triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|"
-            "dual_chunk_flash_attn|aiter|wave|intel_amx|ascend",
-        ),
-        (
-            "0.5.4",
-            "triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|"
-            "dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.12",
-            "triton|torch_native|flex_attention|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.13",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|"
-            "intel_xpu",
-        ),
-        (
-            "0.5.17",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|hpc_ops|aiter|wave|intel_amx|"
-            "ascend|intel_xpu",
-        ),
-        (
-            "0.5.19",
-            "triton|torch_native|flex_attention|dsa|nsa|dsv4|compressed|cutlass_mla|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|dual_chunk_flash_attn|hpc_ops|minicpm_flashattn|"
-            "minicpm_flashinfer|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.20",
-            "triton|torch_native|flex_attention|dsa|nsa|qsa|dsv4|compressed|fa3|fa4|flashinfer|flashmla|"
-            "trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|hpc_ops|minicpm_flashattn|minicpm_flashinfer|aiter|"
-            "wave|intel_amx|ascend|intel_xpu",
-        ),
-        (
-            "0.5.22",
-            "triton|torch_native|flex_attention|dsa|nsa|qsa|dsv4|compressed|fa3|fa4|flashinfer|"
-            "llada2_cfg_flashinfer|flashmla|trtllm_mla|cutedsl_mla|tokenspeed_mla|trtllm_mha|hpc_ops|"
-            "minicpm_flashattn|minicpm_flashinfer|aiter|wave|intel_amx|ascend|intel_xpu",
-        ),
-    ),
-    "prefill-cp-mode": (
-        (
-            "0.5.10",
-            "in-seq-split",
-        ),
-    ),
-    "prefill-kv-cache-dequant-dtype": (
-        (
-            "0.5.21",
-            "auto|nvfp4|fp8_e4m3",
-        ),
-    ),
-    "qsa-indexer-dtype": (
-        (
-            "0.5.22",
-            "auto|bfloat16|fp8_e4m3",
-        ),
-    ),
-    "quantization": (
-        (
-            "0.4.7",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp4|w8a8_int8|"
-            "w8a8_fp8|moe_wna16|qoq",
-        ),
-        (
-            "0.4.10",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp4|petit_nvfp4|"
-            "w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8",
-        ),
-        (
-            "0.5.0rc2",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp4|petit_nvfp4|"
-            "w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4",
-        ),
-        (
-            "0.5.4",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|compressed-tensors",
-        ),
-        (
-            "0.5.5",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors",
-        ),
-        (
-            "0.5.7",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|modelslim",
-        ),
-        (
-            "0.5.8",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|modelslim|"
-            "quark_int4fp8_moe",
-        ),
-        (
-            "0.5.9",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|"
-            "modelslim|quark_int4fp8_moe",
-        ),
-        (
-            "0.5.10",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|"
-            "compressed-tensors|modelslim|quark_int4fp8_moe",
-        ),
-        (
-            "0.5.11",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|"
-            "compressed-tensors|modelslim|quark_int4fp8_moe|unquant",
-        ),
-        (
-            "0.5.12",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|"
-            "compressed-tensors|modelslim|quark|quark_int4fp8_moe|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.13",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|"
-            "compressed-tensors|modelslim|quark|quark_int4fp8_moe|quark_mxfp4|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.14",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|"
-            "auto-round|compressed-tensors|modelslim|quark|quark_int4fp8_moe|quark_mxfp4|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.15",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|"
-            "auto-round|auto-round-int8|compressed-tensors|modelslim|mxfp_w4a8|quark|quark_int4fp8_moe|"
-            "quark_mxfp4|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.16",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|w4afp8|mxfp4|"
-            "auto-round|auto-round-int8|compressed-tensors|modelslim|mxfp_w4a8|quark|quark_int4fp8_moe|"
-            "quark_mxfp4|mlx_q4|mlx_q8|unquant|humming",
-        ),
-        (
-            "0.5.20",
-            "awq|fp8|mxfp8|gptq|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|w4afp8|mxfp4|auto-round|"
-            "auto-round-int8|compressed-tensors|modelslim|mxfp_w4a8|quark|quark_int4fp8_moe|quark_mxfp4|mlx_q4|"
-            "mlx_q8|unquant|humming",
-        ),
-    ),
-    "radix-eviction-policy": (
-        (
-            "0.5.3",
-            "lru|lfu",
-        ),
-        (
-            "0.5.10",
-            "lru|lfu|slru",
-        ),
-        (
-            "0.5.11",
-            "lru|lfu|slru|priority",
-        ),
-        (
-            "0.5.21",
-            "lru|lfu|slru|priority|tlru",
-        ),
-    ),
-    "reasoning-parser": (
-        (
-            "0.4.7",
-            "deepseek-r1|qwen3",
-        ),
-        (
-            "0.4.9",
-            "deepseek-r1|qwen3|kimi",
-        ),
-        (
-            "0.4.10",
-            "deepseek-r1|qwen3|qwen3-thinking|glm45|kimi|step3",
-        ),
-        (
-            "0.5.0rc2",
-            "deepseek-r1|qwen3|qwen3-thinking|glm45|kimi|step3|gpt-oss",
-        ),
-        (
-            "0.5.1",
-            "deepseek-r1|deepseek-v3|glm45|gpt-oss|kimi|qwen3|qwen3-thinking|step3",
-        ),
-        (
-            "0.5.5",
-            "deepseek-r1|deepseek-v3|glm45|gpt-oss|kimi|kimi_k2|qwen3|qwen3-thinking|minimax|minimax-append-think|"
-            "step3",
-        ),
-        (
-            "0.5.7",
-            "deepseek-r1|deepseek-v3|glm45|gpt-oss|kimi|kimi_k2|qwen3|qwen3-thinking|minimax|minimax-append-think|"
-            "step3|nano_v3|interns1",
-        ),
-        (
-            "0.5.9",
-            "deepseek-r1|deepseek-v3|glm45|gpt-oss|kimi|kimi_k2|qwen3|qwen3-thinking|minimax|minimax-append-think|"
-            "step3|step3p5|nano_v3|interns1",
-        ),
-        (
-            "0.5.10",
-            "deepseek-r1|deepseek-v3|glm45|gpt-oss|kimi|kimi_k2|mimo|qwen3|qwen3-thinking|minimax|"
-            "minimax-append-think|step3|step3p5|mistral|nemotron_3|interns1",
-        ),
-        (
-            "0.5.11",
-            "deepseek-r1|deepseek-v3|glm45|hunyuan|gpt-oss|kimi|kimi_k2|mimo|qwen3|qwen3-thinking|minimax|"
-            "minimax-append-think|step3|step3p5|mistral|nemotron_3|interns1|gemma4",
-        ),
-        (
-            "0.5.12",
-            "auto|deepseek-r1|deepseek-v3|deepseek-v4|glm45|hunyuan|gpt-oss|kimi|kimi_k2|mimo|poolside_v1|qwen3|"
-            "qwen3-thinking|minimax|minimax-append-think|step3|step3p5|mistral|nemotron_3|interns1|gemma4",
-        ),
-        (
-            "0.5.13",
-            "auto|apertus2509|deepseek-r1|deepseek-v3|deepseek-v4|glm45|hunyuan|gpt-oss|kimi|kimi_k2|mimo|"
-            "poolside_v1|qwen3|qwen3-thinking|minimax|minimax-append-think|step3|step3p5|mistral|nemotron_3|"
-            "interns1|gemma4|cohere_command4",
-        ),
-        (
-            "0.5.16",
-            "auto|apertus2509|deepseek-r1|deepseek-v3|deepseek-v4|glm45|hunyuan|gpt-oss|kimi|kimi_k2|mimo|"
-            "poolside_v1|qwen3|qwen3-thinking|minimax|minimax-append-think|minimax-m3|step3|step3p5|mistral|"
-            "nemotron_3|interns1|gemma4|inkling|cohere_command4",
-        ),
-        (
-            "0.5.17",
-            "auto|apertus2509|deepseek-r1|deepseek-v3|deepseek-v4|glm45|hunyuan|gpt-oss|kimi|kimi_k2|kimi_k3|mimo|"
-            "poolside_v1|qwen3|qwen3-thinking|minimax|minimax-append-think|minimax-m3|step3|step3p5|mistral|"
-            "nemotron_3|interns1|gemma4|inkling|cohere_command4",
-        ),
-        (
-            "0.5.18",
-            "auto|apertus2509|deepseek-r1|deepseek-v3|deepseek-v4|glm45|hunyuan|gpt-oss|kimi|kimi_k2|kimi_k3|mimo|"
-            "muse|poolside_v1|qwen3|qwen3-thinking|minimax|minimax-append-think|minimax-m3|step3|step3p5|mistral|"
-            "nemotron_3|interns1|gemma4|inkling|cohere_command4",
-        ),
-        (
-            "0.5.19",
-            "auto|apertus2509|deepseek-r1|deepseek-v3|deepseek-v4|dots|glm45|ling3|hunyuan|gpt-oss|kimi|kimi_k2|"
-            "kimi_k3|mimo|muse|poolside_v1|qwen3|qwen3-thinking|minimax|minimax-append-think|minimax-m3|step3|"
-            "step3p5|mistral|nemotron_3|interns1|gemma4|inkling|cohere_command4",
-        ),
-        (
-            "0.5.20",
-            "auto|apertus2509|deepseek-r1|deepseek-v3|deepseek-v4|dots|glm45|ling3|hunyuan|gpt-oss|k2_horizon|"
-            "kimi|kimi_k2|kimi_k3|mimo|muse|poolside_v1|qwen3|qwen3-thinking|minimax|minimax-append-think|"
-            "minimax-m3|nanbeige|step3|step3p5|mistral|nemotron_3|granite_thinking_parser|interns1|gemma4|inkling|"
-            "cohere_command4",
-        ),
-        (
-            "0.5.21",
-            "auto|apertus2509|deepseek-r1|deepseek-v3|deepseek-v4|deepseek-v41|dots|glm45|ling3|hunyuan|gpt-oss|"
-            "k2_horizon|kimi|kimi_k2|kimi_k3|mimo|muse|poolside_v1|qwen3|qwen3-thinking|minimax|"
-            "minimax-append-think|minimax-m3|nanbeige|step3|step3p5|mistral|nemotron_3|granite_thinking_parser|"
-            "interns1|gemma4|inkling|iquest_q1|cohere_command4|gigachat35",
-        ),
-        (
-            "0.5.23",
-            "auto|apertus2509|beam|deepseek-r1|deepseek-v3|deepseek-v4|deepseek-v41|dots|glm45|ling3|hunyuan|"
-            "gpt-oss|k2_horizon|kimi|kimi_k2|kimi_k3|mimo|muse|poolside_v1|qwen3|qwen3-thinking|minimax|"
-            "minimax-append-think|minimax-m3|nanbeige|step3|step3p5|mistral|nemotron_3|granite_thinking_parser|"
-            "interns1|gemma4|inkling|iquest_q1|cohere_command4|gigachat35|response_template",
-        ),
-    ),
-    "remote-instance-weight-loader-backend": (
-        (
-            "0.5.7",
-            "transfer_engine|nccl",
-        ),
-        (
-            "0.5.10",
-            "transfer_engine|nccl|modelexpress",
-        ),
-    ),
-    "retraction-policy": (
-        (
-            "0.5.16",
-            "length|priority",
-        ),
-    ),
-    "return-hidden-states-mode": (
-        (
-            "0.5.17",
-            "last|full",
-        ),
-    ),
-    "rl-on-policy-target": (
-        (
-            "0.5.5",
-            "fsdp",
-        ),
-    ),
-    "sampling-backend": (
-        (
-            "0.4.7",
-            "flashinfer|pytorch",
-        ),
-        (
-            "0.5.6",
-            "flashinfer|pytorch|ascend",
-        ),
-        (
-            "0.5.7",
-            "pytorch|ascend|flashinfer",
-        ),
-        (
-            "0.5.8",
-            "ascend|pytorch|flashinfer",
-        ),
-        (
-            "0.5.10",
-            "flashinfer|pytorch|ascend",
-        ),
-        (
-            "0.5.14",
-            "ascend|flashinfer|pytorch",
-        ),
-        (
-            "0.5.15",
-            "pytorch|ascend|flashinfer",
-        ),
-        (
-            "0.5.16",
-            "flashinfer|pytorch|ascend",
-        ),
-        (
-            "0.5.17",
-            "pytorch|flashinfer|ascend",
-        ),
-        (
-            "0.5.19",
-            "flashinfer|pytorch|ascend",
-        ),
-        (
-            "0.5.20",
-            "pytorch|ascend|flashinfer",
-        ),
-        (
-            "0.5.21",
-            "pytorch|ascend|intel_xpu|flashinfer",
-        ),
-        (
-            "0.5.22",
-            "flashinfer|pytorch|ascend|intel_xpu",
-        ),
-    ),
-    "sampling-defaults": (
-        (
-            "0.5.4",
-            "openai|model",
-        ),
-    ),
-    "schedule-policy": (
-        (
-            "0.4.7",
-            "lpm|random|fcfs|dfs-weight",
-        ),
-        (
-            "0.5.0rc2",
-            "lpm|random|fcfs|dfs-weight|lof",
-        ),
-        (
-            "0.5.3",
-            "lpm|random|fcfs|dfs-weight|lof|priority",
-        ),
-        (
-            "0.5.8",
-            "lpm|random|fcfs|dfs-weight|lof|priority|routing-key",
-        ),
-        (
-            "0.5.20",
-            "lpm|random|fcfs|dfs-weight|lof|priority|routing-key|hrrn",
-        ),
-        (
-            "0.5.21",
-            "lpm|random|fcfs|dfs-weight|lof|priority|routing-key|hrrn|shortest-prefill-first",
-        ),
-    ),
-    "speculative-algorithm": (
-        (
-            "0.4.7",
-            "EAGLE|EAGLE3|NEXTN",
-        ),
-        (
-            "0.5.2",
-            "EAGLE|EAGLE3|NEXTN|STANDALONE",
-        ),
-        (
-            "0.5.3",
-            "EAGLE|EAGLE3|NEXTN|STANDALONE|NGRAM",
-        ),
-        (
-            "0.5.11",
-            "DFLASH|EAGLE|EAGLE3|NEXTN|STANDALONE|NGRAM",
-        ),
-        (
-            "0.5.12",
-            None,
-        ),
-    ),
-    "speculative-attention-mode": (
-        (
-            "0.5.2",
-            "prefill|decode",
-        ),
-    ),
-    "speculative-draft-kv-cache-dtype": (
-        (
-            "0.5.18",
-            "auto|fp8_e5m2|fp8_e4m3|bf16|bfloat16",
-        ),
-    ),
-    "speculative-draft-load-format": (
-        (
-            "0.5.4",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|layered|remote|remote_instance",
-        ),
-        (
-            "0.5.7",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|layered|flash_rl|remote|"
-            "remote_instance|fastsafetensors|private",
-        ),
-        (
-            "0.5.10",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|mistral|layered|flash_rl|remote|"
-            "remote_instance|fastsafetensors|private|runai_streamer",
-        ),
-        (
-            "0.5.17",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|presharded|gguf|bitsandbytes|mistral|layered|"
-            "flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer",
-        ),
-        (
-            "0.5.19",
-            "auto|pt|safetensors|npcache|dummy|sharded_state|presharded|gguf|expert_pack|bitsandbytes|mistral|"
-            "layered|flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer",
-        ),
-        (
-            "0.5.22",
-            "auto|pt|safetensors|instanttensor|npcache|dummy|sharded_state|presharded|gguf|expert_pack|"
-            "bitsandbytes|mistral|layered|flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer",
-        ),
-    ),
-    "speculative-draft-model-quantization": (
-        (
-            "0.5.7",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|modelslim|"
-            "unquant",
-        ),
-        (
-            "0.5.8",
-            "awq|fp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|modelslim|"
-            "quark_int4fp8_moe|unquant",
-        ),
-        (
-            "0.5.9",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|"
-            "modelslim|quark_int4fp8_moe|unquant",
-        ),
-        (
-            "0.5.10",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|"
-            "compressed-tensors|modelslim|quark_int4fp8_moe|unquant",
-        ),
-        (
-            "0.5.12",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|"
-            "compressed-tensors|modelslim|quark|quark_int4fp8_moe|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.13",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|"
-            "compressed-tensors|modelslim|quark|quark_int4fp8_moe|quark_mxfp4|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.14",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|"
-            "auto-round|compressed-tensors|modelslim|quark|quark_int4fp8_moe|quark_mxfp4|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.15",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|"
-            "auto-round|auto-round-int8|compressed-tensors|modelslim|mxfp_w4a8|quark|quark_int4fp8_moe|"
-            "quark_mxfp4|mlx_q4|mlx_q8|unquant",
-        ),
-        (
-            "0.5.16",
-            "awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|"
-            "modelopt_fp4|nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|w4afp8|mxfp4|"
-            "auto-round|auto-round-int8|compressed-tensors|modelslim|mxfp_w4a8|quark|quark_int4fp8_moe|"
-            "quark_mxfp4|mlx_q4|mlx_q8|unquant|humming",
-        ),
-        (
-            "0.5.20",
-            "awq|fp8|mxfp8|gptq|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|"
-            "nvfp4_online|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|w4afp8|mxfp4|auto-round|"
-            "auto-round-int8|compressed-tensors|modelslim|mxfp_w4a8|quark|quark_int4fp8_moe|quark_mxfp4|mlx_q4|"
-            "mlx_q8|unquant|humming",
-        ),
-    ),
-    "speculative-dsa-topk-backend": (
-        (
-            "0.5.19",
-            "sgl-kernel|torch|flashinfer",
-        ),
-    ),
-    "speculative-moe-a2a-backend": (
-        (
-            "0.5.7",
-            "none|deepep|mooncake|ascend_fuseep",
-        ),
-        (
-            "0.5.9",
-            "none|deepep|mooncake|mori|ascend_fuseep|flashinfer",
-        ),
-        (
-            "0.5.10",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer",
-        ),
-        (
-            "0.5.12",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe",
-        ),
-        (
-            "0.5.16",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe|ascend_tp",
-        ),
-        (
-            "0.5.17",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe|pplx|ascend_tp",
-        ),
-        (
-            "0.5.19",
-            "none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer|megamoe|deepep_v2|pplx|ascend_tp",
-        ),
-    ),
-    "speculative-moe-runner-backend": (
-        (
-            "0.5.5",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_cutlass|flashinfer_mxfp4|"
-            "flashinfer_cutedsl|cutlass",
-        ),
-        (
-            "0.5.10",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|"
-            "flashinfer_mxfp4|flashinfer_cutedsl|cutlass",
-        ),
-        (
-            "0.5.11",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|"
-            "flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter",
-        ),
-        (
-            "0.5.12",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|"
-            "flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin",
-        ),
-        (
-            "0.5.13",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin",
-        ),
-        (
-            "0.5.16",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin",
-        ),
-        (
-            "0.5.17",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin|hpc_ops",
-        ),
-        (
-            "0.5.18",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin|hpc_ops|megamoe",
-        ),
-        (
-            "0.5.19",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass|aiter|marlin|"
-            "humming|experimental_sgl_marlin|hpc_ops|megamoe|intel_xpu",
-        ),
-        (
-            "0.5.20",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|flashinfer_megamoe|"
-            "cutlass|aiter|marlin|humming|experimental_sgl_marlin|hpc_ops|megamoe|intel_xpu",
-        ),
-        (
-            "0.5.23",
-            "auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|experimental_sgl_trtllm|"
-            "flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|flashinfer_megamoe|"
-            "cutlass|aiter|marlin|humming|experimental_sgl_marlin|lora_cutedsl|lora_triton|lora_marlin|hpc_ops|"
-            "megamoe|intel_xpu",
-        ),
-    ),
-    "speculative-ngram-match-type": (
-        (
-            "0.5.3",
-            "BFS|PROB",
-        ),
-    ),
-    "startup-weight-load-mode": (
-        (
-            "0.5.18",
-            "serial|overlap",
-        ),
-    ),
-    "tokenizer-backend": (
-        (
-            "0.5.11",
-            "huggingface|fastokens",
-        ),
-    ),
-    "tokenizer-mode": (
-        (
-            "0.4.7",
-            "auto|slow",
-        ),
-    ),
-    "tool-call-parser": (
-        (
-            "0.4.7",
-            "qwen25|mistral|llama3|deepseekv3|pythonic",
-        ),
-        (
-            "0.4.10",
-            "qwen25|mistral|llama3|deepseekv3|pythonic|kimi_k2|qwen3_coder|glm45|step3",
-        ),
-        (
-            "0.5.0rc2",
-            "qwen25|mistral|llama3|deepseekv3|pythonic|kimi_k2|qwen3_coder|glm45|step3|gpt-oss",
-        ),
-        (
-            "0.5.1",
-            "llama3|qwen25|mistral|deepseekv3|pythonic|kimi_k2|qwen3_coder|glm45|step3|gpt-oss",
-        ),
-        (
-            "0.5.2",
-            "llama3|qwen25|mistral|deepseekv3|deepseekv31|pythonic|kimi_k2|qwen3_coder|glm45|step3|gpt-oss",
-        ),
-        (
-            "0.5.4",
-            "deepseekv3|deepseekv31|glm|glm45|gpt-oss|kimi_k2|llama3|mistral|pythonic|qwen|qwen25|qwen3_coder|step3",
-        ),
-        (
-            "0.5.5",
-            "deepseekv3|deepseekv31|glm|glm45|gpt-oss|kimi_k2|llama3|mistral|pythonic|qwen|qwen25|qwen3_coder|"
-            "step3|minimax-m2",
-        ),
-        (
-            "0.5.6",
-            "deepseekv3|deepseekv31|deepseekv32|glm|glm45|gpt-oss|kimi_k2|llama3|mistral|pythonic|qwen|qwen25|"
-            "qwen3_coder|step3|minimax-m2",
-        ),
-        (
-            "0.5.7",
-            "deepseekv3|deepseekv31|deepseekv32|glm|glm45|glm47|gpt-oss|kimi_k2|llama3|mimo|mistral|pythonic|qwen|"
-            "qwen25|qwen3_coder|step3|minimax-m2|interns1",
-        ),
-        (
-            "0.5.8",
-            "deepseekv3|deepseekv31|deepseekv32|glm|glm45|glm47|gpt-oss|kimi_k2|llama3|mimo|mistral|pythonic|qwen|"
-            "qwen25|qwen3_coder|step3|minimax-m2|trinity|interns1",
-        ),
-        (
-            "0.5.9",
-            "deepseekv3|deepseekv31|deepseekv32|glm|glm45|glm47|gpt-oss|kimi_k2|lfm2|llama3|mimo|mistral|pythonic|"
-            "qwen|qwen25|qwen3_coder|step3|step3p5|minimax-m2|trinity|interns1|hermes|gigachat3",
-        ),
-        (
-            "0.5.11",
-            "deepseekv3|deepseekv31|deepseekv32|glm|glm45|glm47|gpt-oss|kimi_k2|lfm2|llama3|mimo|mistral|pythonic|"
-            "qwen|qwen25|qwen3_coder|step3|step3p5|minimax-m2|trinity|interns1|hermes|hunyuan|gigachat3|gemma4",
-        ),
-        (
-            "0.5.12",
-            "auto|deepseekv3|deepseekv31|deepseekv32|deepseekv4|glm|glm45|glm47|gpt-oss|kimi_k2|lfm2|llama3|mimo|"
-            "mistral|poolside_v1|pythonic|qwen|qwen25|qwen3_coder|step3|step3p5|minimax-m2|trinity|interns1|"
-            "hermes|hunyuan|gigachat3|gemma4",
-        ),
-        (
-            "0.5.13",
-            "auto|apertus2509|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|glm|glm45|glm47|"
-            "gpt-oss|kimi_k2|lfm2|llama3|mimo|minicpm5|mistral|poolside_v1|pythonic|qwen|qwen25|qwen3_coder|step3|"
-            "step3p5|minimax-m2|trinity|interns1|hermes|hunyuan|gigachat3|gemma4",
-        ),
-        (
-            "0.5.16",
-            "auto|apertus2509|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|glm|glm45|glm47|"
-            "gpt-oss|kimi_k2|lfm2|llama3|mimo|minicpm5|mistral|poolside_v1|pythonic|qwen|qwen25|qwen3_coder|step3|"
-            "step3p5|minimax-m2|minimax-m3|trinity|interns1|hermes|hunyuan|gigachat3|gemma4|inkling",
-        ),
-        (
-            "0.5.17",
-            "auto|apertus2509|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|glm|glm45|glm47|"
-            "gpt-oss|kimi_k2|kimi_k3|lfm2|llama3|mimo|minicpm5|mistral|poolside_v1|pythonic|qwen|qwen25|"
-            "qwen3_coder|step3|step3p5|minimax-m2|minimax-m3|trinity|interns1|hermes|hunyuan|gigachat3|gemma4|"
-            "inkling",
-        ),
-        (
-            "0.5.18",
-            "auto|apertus2509|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|glm|glm45|glm47|"
-            "gpt-oss|kimi_k2|kimi_k3|lfm2|llama3|mimo|minicpm5|mistral|muse|poolside_v1|pythonic|qwen|qwen25|"
-            "qwen3_coder|step3|step3p5|minimax-m2|minimax-m3|trinity|interns1|hermes|hunyuan|gigachat3|gemma4|"
-            "inkling",
-        ),
-        (
-            "0.5.19",
-            "auto|apertus2509|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|dots|glm|glm45|glm47|"
-            "gpt-oss|kimi_k2|kimi_k3|lfm2|ling3|llama3|mimo|minicpm5|mistral|muse|poolside_v1|pythonic|qwen|"
-            "qwen25|qwen3_coder|spark25|step3|step3p5|minimax-m2|minimax-m3|trinity|interns1|hermes|hunyuan|"
-            "gigachat3|gemma4|inkling",
-        ),
-        (
-            "0.5.20",
-            "auto|apertus2509|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|dots|glm|glm45|glm47|"
-            "gpt-oss|k2_horizon|kimi_k2|kimi_k3|lfm2|ling3|llama3|mimo|minicpm5|mistral|muse|poolside_v1|pythonic|"
-            "qwen|qwen25|qwen3_coder|spark25|step3|step3p5|minimax-m2|minimax-m3|nanbeige|trinity|interns1|hermes|"
-            "hunyuan|gigachat3|gemma4|inkling",
-        ),
-        (
-            "0.5.21",
-            "auto|apertus2509|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|deepseekv41|dots|glm|"
-            "glm45|glm47|gpt-oss|k2_horizon|kimi_k2|kimi_k3|lfm2|ling3|llama3|mimo|minicpm5|mistral|muse|"
-            "poolside_v1|pythonic|qwen|qwen25|qwen3_coder|spark25|step3|step3p5|minimax-m2|minimax-m3|nanbeige|"
-            "trinity|interns1|hermes|hunyuan|gigachat3|gigachat35|gemma4|inkling|iquest_q1",
-        ),
-        (
-            "0.5.23",
-            "auto|apertus2509|beam|cohere_command4|deepseekv3|deepseekv31|deepseekv32|deepseekv4|deepseekv41|dots|"
-            "glm|glm45|glm47|gpt-oss|k2_horizon|kimi_k2|kimi_k3|lfm2|ling3|llama3|mimo|minicpm5|mistral|muse|"
-            "poolside_v1|pythonic|qwen|qwen25|qwen3_coder|spark25|step3|step3p5|minimax-m2|minimax-m3|nanbeige|"
-            "trinity|interns1|hermes|hunyuan|gigachat3|gigachat35|gemma4|inkling|iquest_q1|response_template",
-        ),
-    ),
-    "unified-cache-external-linker-backend": (
-        (
-            "0.5.20",
-            "mooncake|mori",
-        ),
-        (
-            "0.5.23",
-            "mooncake|mori|dynamic",
-        ),
     ),
-    "weight-cache-mode": (
-        (
-            "0.5.17",
-            "off|daemon|client",
-        ),
+    (
+        "weight-cache-mode",
+        (("0.5.17", "0.5.23", "client daemon off"),),
     ),
-}
+)

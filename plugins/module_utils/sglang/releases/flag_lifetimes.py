@@ -12,52 +12,20 @@ from __future__ import annotations
 
 # (first release, last release, flags)
 LIFETIMES: tuple[tuple[str, str, str], ...] = (
-    (
-        "0.4.7",
-        "0.4.7",
-        "enable-flashinfer-mla enable-flashmla",
-    ),
-    (
-        "0.4.7",
-        "0.4.9",
-        "impl",
-    ),
-    (
-        "0.4.7",
-        "0.5.1",
-        "pdlb-url",
-    ),
-    (
-        "0.4.7",
-        "0.5.3",
-        "max-micro-batch-size",
-    ),
-    (
-        "0.4.7",
-        "0.5.4",
-        "enable-deepep-moe enable-ep-moe",
-    ),
+    ("0.4.7", "0.4.7", "enable-flashinfer-mla enable-flashmla"),
+    ("0.4.7", "0.4.9", "impl"),
+    ("0.4.7", "0.5.1", "pdlb-url"),
+    ("0.4.7", "0.5.3", "max-micro-batch-size"),
+    ("0.4.7", "0.5.4", "enable-deepep-moe enable-ep-moe"),
     (
         "0.4.7",
         "0.5.10",
         "ds-channel-config-path ds-heavy-channel-num ds-heavy-channel-type ds-heavy-token-num "
         "ds-sparse-decode-threshold enable-double-sparsity",
     ),
-    (
-        "0.4.7",
-        "0.5.12",
-        "enable-nan-detection",
-    ),
-    (
-        "0.4.7",
-        "0.5.13",
-        "debug-tensor-dump-inject",
-    ),
-    (
-        "0.4.7",
-        "0.5.17",
-        "torchao-config",
-    ),
+    ("0.4.7", "0.5.12", "enable-nan-detection"),
+    ("0.4.7", "0.5.13", "debug-tensor-dump-inject"),
+    ("0.4.7", "0.5.17", "torchao-config"),
     (
         "0.4.7",
         "0.5.19",
@@ -96,43 +64,23 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "tp-size triton-attention-num-kv-splits triton-attention-reduce-in-fp32 trust-remote-code warmups "
         "watchdog-timeout",
     ),
-    (
-        "0.4.8",
-        "0.4.9",
-        "disable-overlap-cg-plan enable-flashinfer-moe",
-    ),
-    (
-        "0.4.8",
-        "0.5.3",
-        "debug-tensor-dump-prefill-only",
-    ),
-    (
-        "0.4.8",
-        "0.5.9",
-        "disaggregation-decode-dp disaggregation-decode-tp disaggregation-prefill-pp",
-    ),
+    ("0.4.8", "0.4.9", "disable-overlap-cg-plan enable-flashinfer-moe"),
+    ("0.4.8", "0.5.3", "debug-tensor-dump-prefill-only"),
+    ("0.4.8", "0.5.9", "disaggregation-decode-dp disaggregation-decode-tp disaggregation-prefill-pp"),
     (
         "0.4.8",
         "0.5.23",
         "custom-weight-loader enable-profile-cuda-graph enable-return-hidden-states num-reserved-decode-tokens "
         "sleep-on-idle weight-loader-disable-mmap",
     ),
-    (
-        "0.4.9",
-        "0.5.13",
-        "hybrid-kvcache-ratio",
-    ),
+    ("0.4.9", "0.5.13", "hybrid-kvcache-ratio"),
     (
         "0.4.9",
         "0.5.23",
         "crash-dump-folder enable-flashinfer-allreduce-fusion model model-loader-extra-config nccl-port "
         "skip-server-warmup",
     ),
-    (
-        "0.4.10",
-        "0.5.4",
-        "enable-flashinfer-cutlass-moe enable-flashinfer-trtllm-moe enable-triton-kernel-moe",
-    ),
+    ("0.4.10", "0.5.4", "enable-flashinfer-cutlass-moe enable-flashinfer-trtllm-moe enable-triton-kernel-moe"),
     (
         "0.4.10",
         "0.5.23",
@@ -140,11 +88,7 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "enable-pdmux ep hicache-io-backend hicache-storage-backend lora-target-modules max-lora-rank "
         "max-queued-requests model-impl prefill-attention-backend sm-group-num swa-full-tokens-ratio",
     ),
-    (
-        "0.5.0rc2",
-        "0.5.4",
-        "enable-flashinfer-mxfp4-moe",
-    ),
+    ("0.5.0rc2", "0.5.4", "enable-flashinfer-mxfp4-moe"),
     (
         "0.5.0rc2",
         "0.5.23",
@@ -157,11 +101,7 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "disable-flashinfer-cutlass-moe-fp4-allgather flashinfer-mxfp4-moe-precision gc-warning-threshold-secs "
         "moe-runner-backend offload-group-size offload-mode offload-num-in-group offload-prefetch-step",
     ),
-    (
-        "0.5.2",
-        "0.5.19",
-        "prefill-round-robin-balance",
-    ),
+    ("0.5.2", "0.5.19", "prefill-round-robin-balance"),
     (
         "0.5.2",
         "0.5.23",
@@ -170,32 +110,16 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "prompt-tokens-buckets speculative-attention-mode speculative-draft-model "
         "speculative-draft-model-revision tokenizer-worker-num",
     ),
-    (
-        "0.5.3",
-        "0.5.3",
-        "nsa-decode nsa-prefill",
-    ),
-    (
-        "0.5.3",
-        "0.5.4",
-        "enable-flashinfer-cutedsl-moe oltp-traces-endpoint",
-    ),
-    (
-        "0.5.3",
-        "0.5.6",
-        "load-watch-interval",
-    ),
+    ("0.5.3", "0.5.3", "nsa-decode nsa-prefill"),
+    ("0.5.3", "0.5.4", "enable-flashinfer-cutedsl-moe oltp-traces-endpoint"),
+    ("0.5.3", "0.5.6", "load-watch-interval"),
     (
         "0.5.3",
         "0.5.9",
         "speculative-ngram-branch-length speculative-ngram-max-match-window-size "
         "speculative-ngram-min-match-window-size",
     ),
-    (
-        "0.5.3",
-        "0.5.20",
-        "keep-mm-feature-on-device",
-    ),
+    ("0.5.3", "0.5.20", "keep-mm-feature-on-device"),
     (
         "0.5.3",
         "0.5.23",
@@ -210,26 +134,10 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "speculative-ngram-min-bfs-breadth tokenizer-metrics-allowed-custom-labels "
         "tokenizer-metrics-custom-labels-header triton-attention-split-tile-size",
     ),
-    (
-        "0.5.4",
-        "0.5.4",
-        "enable-beta-spec",
-    ),
-    (
-        "0.5.4",
-        "0.5.5",
-        "kt-amx-method kt-amx-weight-path",
-    ),
-    (
-        "0.5.4",
-        "0.5.10",
-        "multi-item-scoring-delimiter",
-    ),
-    (
-        "0.5.4",
-        "0.5.13",
-        "enable-piecewise-cuda-graph",
-    ),
+    ("0.5.4", "0.5.4", "enable-beta-spec"),
+    ("0.5.4", "0.5.5", "kt-amx-method kt-amx-weight-path"),
+    ("0.5.4", "0.5.10", "multi-item-scoring-delimiter"),
+    ("0.5.4", "0.5.13", "enable-piecewise-cuda-graph"),
     (
         "0.5.4",
         "0.5.19",
@@ -246,11 +154,7 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "mooncake-ib-device pdmux-config-path pp-max-micro-batch-size quantize-and-serve sampling-defaults "
         "speculative-draft-load-format",
     ),
-    (
-        "0.5.5",
-        "0.5.9",
-        "mm-max-concurrent-calls mm-per-request-timeout",
-    ),
+    ("0.5.5", "0.5.9", "mm-max-concurrent-calls mm-per-request-timeout"),
     (
         "0.5.5",
         "0.5.23",
@@ -258,16 +162,8 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "kt-max-deferred-experts-per-token otlp-traces-endpoint rl-on-policy-target "
         "speculative-moe-runner-backend",
     ),
-    (
-        "0.5.6",
-        "0.5.6",
-        "dllm-block-size enable-flashinfer-autotune",
-    ),
-    (
-        "0.5.6",
-        "0.5.19",
-        "enable-nsa-prefill-context-parallel",
-    ),
+    ("0.5.6", "0.5.6", "dllm-block-size enable-flashinfer-autotune"),
+    ("0.5.6", "0.5.19", "enable-nsa-prefill-context-parallel"),
     (
         "0.5.6",
         "0.5.23",
@@ -276,21 +172,9 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "export-metrics-to-file export-metrics-to-file-dir fastapi-root-path forward-hooks kt-method "
         "kt-weight-path mm-enable-dp-encoder mm-process-config",
     ),
-    (
-        "0.5.7",
-        "0.5.8",
-        "disaggregation-decode-enable-fake-auto",
-    ),
-    (
-        "0.5.7",
-        "0.5.13",
-        "custom-sigquit-handler",
-    ),
-    (
-        "0.5.7",
-        "0.5.19",
-        "mamba-scheduler-strategy",
-    ),
+    ("0.5.7", "0.5.8", "disaggregation-decode-enable-fake-auto"),
+    ("0.5.7", "0.5.13", "custom-sigquit-handler"),
+    ("0.5.7", "0.5.19", "mamba-scheduler-strategy"),
     (
         "0.5.7",
         "0.5.23",
@@ -302,16 +186,8 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "remote-instance-weight-loader-start-seed-via-transfer-engine rl-quant-profile soft-watchdog-timeout "
         "speculative-draft-attention-backend speculative-draft-model-quantization speculative-moe-a2a-backend",
     ),
-    (
-        "0.5.8",
-        "0.5.9",
-        "disable-hicache-numa-detect hierarchical-sparse-attention-extra-config",
-    ),
-    (
-        "0.5.8",
-        "0.5.19",
-        "nsa-prefill-cp-mode",
-    ),
+    ("0.5.8", "0.5.9", "disable-hicache-numa-detect hierarchical-sparse-attention-extra-config"),
+    ("0.5.8", "0.5.19", "nsa-prefill-cp-mode"),
     (
         "0.5.8",
         "0.5.23",
@@ -343,26 +219,10 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "speculative-ngram-max-trie-depth ssl-ca-certs ssl-certfile ssl-keyfile ssl-keyfile-password "
         "stream-response-default-include-usage use-ray",
     ),
-    (
-        "0.5.11",
-        "0.5.12",
-        "no-record-nolora-graph record-nolora-graph",
-    ),
-    (
-        "0.5.11",
-        "0.5.19",
-        "enable-breakable-cuda-graph speculative-dflash-draft-window-size",
-    ),
-    (
-        "0.5.11",
-        "0.5.20",
-        "elastic-ep-rejoin",
-    ),
-    (
-        "0.5.11",
-        "0.5.22",
-        "speculative-skip-dp-mlp-sync",
-    ),
+    ("0.5.11", "0.5.12", "no-record-nolora-graph record-nolora-graph"),
+    ("0.5.11", "0.5.19", "enable-breakable-cuda-graph speculative-dflash-draft-window-size"),
+    ("0.5.11", "0.5.20", "elastic-ep-rejoin"),
+    ("0.5.11", "0.5.22", "speculative-skip-dp-mlp-sync"),
     (
         "0.5.11",
         "0.5.23",
@@ -374,11 +234,7 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "speculative-ngram-external-corpus-path speculative-ngram-external-sam-budget strip-thinking-cache "
         "tokenizer-backend weight-loader-prefetch-checkpoints weight-loader-prefetch-num-threads",
     ),
-    (
-        "0.5.12",
-        "0.5.15",
-        "enable-deepep-waterfill",
-    ),
+    ("0.5.12", "0.5.15", "enable-deepep-waterfill"),
     (
         "0.5.12",
         "0.5.23",
@@ -388,16 +244,8 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "prefill-delayer-queue-min-ratio prefill-only-disable-kv-cache speculative-draft-window-size "
         "weight-loader-drop-cache-after-load",
     ),
-    (
-        "0.5.13",
-        "0.5.15",
-        "optimistic-prefill-retries",
-    ),
-    (
-        "0.5.13",
-        "0.5.19",
-        "dsa-prefill-cp-mode enable-dsa-prefill-context-parallel",
-    ),
+    ("0.5.13", "0.5.15", "optimistic-prefill-retries"),
+    ("0.5.13", "0.5.19", "dsa-prefill-cp-mode enable-dsa-prefill-context-parallel"),
     (
         "0.5.13",
         "0.5.23",
@@ -406,11 +254,7 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "encoder-bootstrap-port encoder-register-urls kv-canary kv-canary-real-data kv-canary-sweep-interval "
         "lmcache-config-file load-snapshot-publish-interval radix-cache-backend trace-modules",
     ),
-    (
-        "0.5.14",
-        "0.5.21",
-        "cuda-graph-tc-compiler",
-    ),
+    ("0.5.14", "0.5.21", "cuda-graph-tc-compiler"),
     (
         "0.5.14",
         "0.5.23",
@@ -429,11 +273,7 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
         "enable-session-radix-cache enable-tf32-matmul enable-unified-memory linear-replayssm-cache-len "
         "mamba-cache-philox-rounds min-free-slots-delay spec-trace-dir",
     ),
-    (
-        "0.5.16",
-        "0.5.19",
-        "enable-gdn-replayssm-spec",
-    ),
+    ("0.5.16", "0.5.19", "enable-gdn-replayssm-spec"),
     (
         "0.5.16",
         "0.5.23",
@@ -510,51 +350,15 @@ LIFETIMES: tuple[tuple[str, str, str], ...] = (
 )
 # On the command line and not in the configuration file, of releases that read one.
 NOT_IN_FILE: tuple[tuple[str, str, str], ...] = (
-    (
-        "0.5.8",
-        "0.5.13",
-        "hybrid-kvcache-ratio",
-    ),
-    (
-        "0.5.8",
-        "0.5.19",
-        "prefill-round-robin-balance",
-    ),
-    (
-        "0.5.8",
-        "0.5.23",
-        "lora-paths",
-    ),
-    (
-        "0.5.10",
-        "0.5.13",
-        "enable-piecewise-cuda-graph",
-    ),
-    (
-        "0.5.10",
-        "0.5.19",
-        "incremental-streaming-output stream-output",
-    ),
-    (
-        "0.5.10",
-        "0.5.23",
-        "experts-shared-outer-loras no-experts-shared-outer-loras",
-    ),
-    (
-        "0.5.11",
-        "0.5.12",
-        "no-record-nolora-graph record-nolora-graph",
-    ),
-    (
-        "0.5.11",
-        "0.5.19",
-        "collect-tokens-histogram",
-    ),
-    (
-        "0.5.11",
-        "0.5.23",
-        "lora-strict-loading no-lora-strict-loading",
-    ),
+    ("0.5.8", "0.5.13", "hybrid-kvcache-ratio"),
+    ("0.5.8", "0.5.19", "prefill-round-robin-balance"),
+    ("0.5.8", "0.5.23", "lora-paths"),
+    ("0.5.10", "0.5.13", "enable-piecewise-cuda-graph"),
+    ("0.5.10", "0.5.19", "incremental-streaming-output stream-output"),
+    ("0.5.10", "0.5.23", "experts-shared-outer-loras no-experts-shared-outer-loras"),
+    ("0.5.11", "0.5.12", "no-record-nolora-graph record-nolora-graph"),
+    ("0.5.11", "0.5.19", "collect-tokens-histogram"),
+    ("0.5.11", "0.5.23", "lora-strict-loading no-lora-strict-loading"),
     (
         "0.5.13",
         "0.5.19",
@@ -569,41 +373,13 @@ NOT_IN_FILE: tuple[tuple[str, str, str], ...] = (
         "enable-breakable-cuda-graph enable-prefill-context-parallel enforce-piecewise-cuda-graph "
         "mamba-radix-cache-strategy prefill-cp-mode",
     ),
-    (
-        "0.5.14",
-        "0.5.23",
-        "disable-cuda-graph",
-    ),
-    (
-        "0.5.16",
-        "0.5.23",
-        "dllm-fdfo no-dllm-fdfo",
-    ),
-    (
-        "0.5.17",
-        "0.5.19",
-        "enable-gdn-replayssm-spec enable-linear-replayssm-spec",
-    ),
-    (
-        "0.5.17",
-        "0.5.23",
-        "dcp-replicate-q-proj no-dcp-replicate-q-proj",
-    ),
-    (
-        "0.5.18",
-        "0.5.19",
-        "enable-expert-distribution-metrics",
-    ),
-    (
-        "0.5.18",
-        "0.5.23",
-        "enable-tp-lm-head-all-to-all no-enable-tp-lm-head-all-to-all",
-    ),
-    (
-        "0.5.20",
-        "0.5.23",
-        "no-ple-offload-embedding ple-offload-embedding",
-    ),
+    ("0.5.14", "0.5.23", "disable-cuda-graph"),
+    ("0.5.16", "0.5.23", "dllm-fdfo no-dllm-fdfo"),
+    ("0.5.17", "0.5.19", "enable-gdn-replayssm-spec enable-linear-replayssm-spec"),
+    ("0.5.17", "0.5.23", "dcp-replicate-q-proj no-dcp-replicate-q-proj"),
+    ("0.5.18", "0.5.19", "enable-expert-distribution-metrics"),
+    ("0.5.18", "0.5.23", "enable-tp-lm-head-all-to-all no-enable-tp-lm-head-all-to-all"),
+    ("0.5.20", "0.5.23", "no-ple-offload-embedding ple-offload-embedding"),
     (
         "0.5.22",
         "0.5.23",
