@@ -75,6 +75,21 @@ def with_host_memory(request: Request, factor: float) -> Request:
     return changed
 
 
+def each_plan(examples: Examples, judge: Callable[[Request, dict[str, Any]], None]) -> None:
+    """Judges every plan that is drawn, and that there were any."""
+    planned = 0
+
+    def check(request: Request) -> None:
+        nonlocal planned
+        result = outcome(request)
+        if not isinstance(result, Refusal):
+            planned += 1
+            judge(request, result)
+
+    examples(check, requests())
+    assert planned, "nothing was planned"
+
+
 def test_a_plan_is_plain_data_and_the_same_every_time(examples: Examples) -> None:
     planned = 0
 
@@ -103,14 +118,7 @@ def test_a_plan_is_plain_data_and_the_same_every_time(examples: Examples) -> Non
 
 
 def test_no_pool_exceeds_its_budget(examples: Examples) -> None:
-    planned = 0
-
-    def check(request: Request) -> None:
-        nonlocal planned
-        result = outcome(request)
-        if isinstance(result, Refusal):
-            return
-        planned += 1
+    def judge(request: Request, result: dict[str, Any]) -> None:
         device, host = result["device"], result["host"]
         memory = request["topology"]["gpus"][0]["memory_total_bytes"]
         assert device["budget_bytes"] < memory
@@ -139,19 +147,11 @@ def test_no_pool_exceeds_its_budget(examples: Examples) -> None:
         if host["numa_binding"] == "strict":
             assert all(node["left_bytes"] >= 0 for node in host["numa"] if node["ranks"])
 
-    examples(check, requests())
-    assert planned, "nothing was planned"
+    each_plan(examples, judge)
 
 
 def test_pools_are_of_whole_pages(examples: Examples) -> None:
-    planned = 0
-
-    def check(request: Request) -> None:
-        nonlocal planned
-        result = outcome(request)
-        if isinstance(result, Refusal):
-            return
-        planned += 1
+    def judge(request: Request, result: dict[str, Any]) -> None:
         device, host = result["device"], result["host"]
         assert device["max_total_num_tokens"] % device["page_size"] == 0
         for pool in device["pools"]:
@@ -165,8 +165,7 @@ def test_pools_are_of_whole_pages(examples: Examples) -> None:
             assert pool["kind"] == "mamba" or pool["tokens"] % device["page_size"] == 0
             assert pool["bytes_per_rank"] == pool["tokens"] * pool["bytes_per_token"]
 
-    examples(check, requests())
-    assert planned, "nothing was planned"
+    each_plan(examples, judge)
 
 
 def test_more_of_a_card_never_holds_fewer_tokens(examples: Examples) -> None:
