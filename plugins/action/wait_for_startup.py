@@ -82,7 +82,7 @@ class ActionModule(ActionBase):
                 "unit": arguments["unit"],
                 "invocation_id": arguments["invocation_id"],
                 "ranks": expected.ranks,
-                "planned_bytes": (expected.ranks or 0) * (expected.bytes_per_rank or 0) or None,
+                "planned_bytes": expected.bytes_total,
                 "meter": expected.meter,
                 "timeout_seconds": expected.timeout_seconds,
                 "stall_seconds": expected.stall_seconds,

@@ -134,5 +134,6 @@ def _meaning(plan: Mapping[str, Any], ledger: Mapping[str, Any]) -> list[str]:
     return [
         f"{format_count(host['tokens'])} tokens of prompts stay cached in host memory, {factor:.1f} times what the "
         "device holds; they come back without being computed again",
-        f"{format_gb(host['bytes_total'])} of host memory are pinned for it and belong to nobody else while it runs",
+        f"{format_gb(host['pinned_bytes_total'])} of host memory are pinned for it and belong to nobody else while it "
+        "runs",
     ]

@@ -64,7 +64,7 @@ options:
     description:
       - The machine, as O(gpufleet.sglang.memory_plan#module:topology) takes it. Layouts on every number of its usable
         GPUs are weighed.
-      - Without it, boards of the catalogue are.
+      - Without it, boards of the catalogue are weighed.
     type: dict
   boards:
     description:
@@ -368,19 +368,19 @@ options:
     host_ratio_auto:
       description: HiCache ratio that the host allows. Null without HiCache.
       type: float
-      sample: 1.36
+      sample: 1.35
     host_tokens:
       description: Tokens that the host keeps.
       type: int
-      sample: 1058812
+      sample: 1051027
     host_bytes_total:
       description: Host memory that all ranks pin.
       type: int
-      sample: 277561212928
+      sample: 275520421888
     host_required_bytes:
       description: Host memory that has to be available for that.
       type: int
-      sample: 288298631168
+      sample: 286257840128
     observed:
       description: Whether O(observed) was measured with this layout and takes the place of estimates.
       type: bool
@@ -397,7 +397,7 @@ options:
         - >-
           tp 4: 47.52 GiB of KV cache a GPU at mem_fraction_static 0.819 hold 778,538 tokens, or 23 requests of 32,768
           tokens at once
-        - HiCache ratio 1.36 keeps 1,058,812 tokens on the host in 277.56 GB, for which 288.30 GB have to be available
+        - HiCache ratio 1.35 keeps 1,051,027 tokens on the host in 275.52 GB, for which 286.26 GB have to be available
         - "1 x NVIDIA H100 80GB HBM3 (tp 1) would not do: 123.75 GiB a GPU are missing"
         - "2 x NVIDIA H100 80GB HBM3 (tp 1, pp 2) would not do: 29.17 GiB a GPU are missing"
     assumptions:

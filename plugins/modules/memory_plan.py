@@ -15,8 +15,10 @@ description:
     long the start takes, and the arguments to start with.
   - Refuses what does not fit, with the largest value that does, and whatever SGLang would silently rewrite.
   - Runs on the controller, needs no connection to the host and changes nothing. The same input gives the same plan.
-  - Knows SGLang 0.4.7 to 0.5.23 by the rules in their source, 0.5.9 and 0.5.23 exactly; plans servers from 0.5.3 on,
-    as older ones cannot read a configuration file.
+  - Plans SGLang 0.4.7 to 0.5.23, before 0.5.9 models of plain heads and of latent caches only. Releases that were not
+    held against a running server, all but 0.5.9 and 0.5.23, are planned by the rules in their source, with a warning.
+  - Releases before 0.5.3 cannot read a configuration file. They are planned all the same, with a problem that says that
+    this collection cannot start them.
 extends_documentation_fragment:
   - gpufleet.sglang.attributes
 attributes:

@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.capacity_request import Workload
 from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.judge import Option
-from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.layouts import Layout
 from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.search import Capacity
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gib
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
@@ -27,7 +26,7 @@ def capacity_as_dict(found: Capacity, workload: Workload) -> dict[str, Any]:
         "models_that_fit": list(dict.fromkeys(option["model"] for option in fitting)),
         "nearest_miss": nearest_miss(found, workload),
         "excluded": [
-            {"model": one.model, "layout": _layout(one.layout), "refusal": _refusal(one.refusal)}
+            {"model": one.model, "layout": one.layout.as_options(), "refusal": _refusal(one.refusal)}
             for one in found.excluded
         ],
     }
@@ -39,7 +38,7 @@ def option_as_dict(option: Option) -> dict[str, Any]:
         "board": option.board,
         "gpus": option.gpus,
         "gpu_memory_bytes": option.gpu_memory_bytes,
-        "layout": _layout(option.layout),
+        "layout": option.layout.as_options(),
         "fits": option.fits,
         "tokens": option.tokens,
         "requests_at_context": option.requests_at_context,
@@ -85,7 +84,7 @@ def nearest_miss(found: Capacity, workload: Workload) -> dict[str, Any] | None:
         "model": option.model,
         "board": option.board,
         "gpus": option.gpus,
-        "layout": _layout(option.layout),
+        "layout": option.layout.as_options(),
         "missing_bytes": missing,
         "missing_bytes_total": missing * option.gpus,
         "largest_context_tokens": option.largest_context_tokens,
@@ -96,10 +95,6 @@ def nearest_miss(found: Capacity, workload: Workload) -> dict[str, Any] | None:
 
 def _requests(count: int) -> str:
     return f"{format_count(count)} request{'' if count == 1 else 's'}"
-
-
-def _layout(layout: Layout) -> dict[str, int]:
-    return layout.as_options()
 
 
 def _refusal(refusal: Refusal) -> dict[str, str]:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.layouts import Layout
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gib
 
 TEXT_WIDTH = 106
@@ -28,11 +29,17 @@ def capacity_lines(capacity: Mapping[str, Any]) -> list[str]:
         rows = [_row(option) for option in shown if option["model"] == model]
         lines += [*([""] if lines else []), model, *_table(rows)]
     best, miss = capacity["best"], capacity["nearest_miss"]
+    several = len({option["model"] for option in capacity["options"]}) > 1
     if best is not None:
-        lines += ["", *_wrapped("Best: ", [f"{_machine(best)}, {best['explanation'][0]}.", *best["explanation"][1:]])]
+        lines += [
+            "",
+            *_wrapped(
+                "Best: ", [f"{_of(best, several)}{_machine(best)}, {best['explanation'][0]}.", *best["explanation"][1:]]
+            ),
+        ]
         lines += ["", *_wrapped("Assumed: ", best["assumptions"])] if best["assumptions"] else []
     if miss is not None:
-        lines += ["", *_wrapped("Nearest miss: ", [miss["message"]])]
+        lines += ["", *_wrapped("Nearest miss: ", [_of(miss, several) + miss["message"]])]
     for one in _reasons(capacity["excluded"]):
         lines += ["", *_wrapped("Not planned: ", [one])]
     return lines
@@ -52,18 +59,13 @@ def _shown(options: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return shown
 
 
+def _of(found: Mapping[str, Any], several: bool) -> str:
+    """The model in front of a sentence, where more than one was weighed."""
+    return f"{found['model']}: " if several else ""
+
+
 def _machine(option: Mapping[str, Any]) -> str:
     return f"{option['gpus']} x {(option['board'] or 'GPU').removeprefix('NVIDIA ')}"
-
-
-def _layout(layout: Mapping[str, int]) -> str:
-    names = {
-        "tensor_parallel_size": "tp",
-        "pipeline_parallel_size": "pp",
-        "attention_data_parallel_size": "attention dp",
-    }
-    parts = [f"{short} {layout[name]}" for name, short in names.items() if short == "tp" or layout[name] > 1]
-    return ", ".join(parts)
 
 
 def _row(option: Mapping[str, Any]) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ def _row(option: Mapping[str, Any]) -> tuple[str, ...]:
         "fits" if option["fits"] else "no",
         _machine(option),
         _NONE if memory is None else format_gib(memory * option["gpus"], 0),
-        _layout(option["layout"]) + (", observed" if option["observed"] else ""),
+        Layout(**option["layout"]).text + (", observed" if option["observed"] else ""),
         format_gib(kv, 1),
         _NONE if needed is None else format_gib(needed, 1),
         format_count(option["tokens"]),
@@ -116,7 +118,7 @@ def _reasons(excluded: Sequence[Mapping[str, Any]]) -> list[str]:
     for one in excluded:
         kinds.setdefault((one["model"], one["refusal"]["code"]), []).append(one)
     return [
-        f"{model}, {_layout(first['layout'])}{_more(others)}: "
+        f"{model}, {Layout(**first['layout']).text}{_more(others)}: "
         f"{first['refusal']['message']} {first['refusal']['remedy']}"
         for (model, _code), (first, *others) in kinds.items()
     ]

@@ -70,7 +70,7 @@ def capacity(asked: CapacityRequest) -> Capacity:
                 )
                 options += _fewest(by_count)
     if not options:
-        raise _nothing(asked, list(excluded.values()))
+        raise _nothing(list(excluded.values()))
     order = _by_requests if asked.topology is not None else _by_memory
     return Capacity(tuple(sorted(options, key=order)), tuple(excluded.values()))
 
@@ -227,7 +227,7 @@ def _by_memory(option: Option) -> tuple[Any, ...]:
     return (not option.fits, _lack(option), memory, option.gpus, option.board or "", option.model)
 
 
-def _nothing(asked: CapacityRequest, excluded: list[Excluded]) -> Refusal:
+def _nothing(excluded: list[Excluded]) -> Refusal:
     if not excluded:
         return Refusal(
             "gpus_missing",

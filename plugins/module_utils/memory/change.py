@@ -29,7 +29,7 @@ def change_lines(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> 
         *_step("device KV cache a rank", old_device.get("kv_pool_bytes"), device["kv_pool_bytes"], format_gib),
         *_step("HiCache", _sizing(old_host), _sizing(host), str),
         *_step("host tokens a rank", old_host.get("tokens"), host["tokens"], format_count),
-        *_step("host memory pinned", old_host.get("bytes_total"), host["bytes_total"], format_gb),
+        *_step("host memory pinned", _pinned(old_host), _pinned(host), format_gb),
     ]
     old_nodes = {node["node"]: node["pinned_bytes"] for node in old_host.get("numa") or []}
     for node in host["numa"]:
@@ -45,6 +45,11 @@ def change_lines(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> 
     if lines:
         lines.append(f"until it serves again: about {format_seconds(after['timing']['start_seconds'])}")
     return lines
+
+
+def _pinned(host: Mapping[str, Any]) -> Any:
+    """A plan that an earlier release of this collection made knows only what the pools take."""
+    return host.get("pinned_bytes_total", host.get("bytes_total"))
 
 
 def _sizing(host: Mapping[str, Any]) -> str | None:

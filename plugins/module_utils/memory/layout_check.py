@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.attention_backend import attends_by_index
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.multimodal import flags_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
@@ -130,8 +131,7 @@ def _check_experts(model: ModelFacts, server: ServerRequest) -> None:
     size = server.expert_parallel_size
     if experts is None or size == 1:
         return
-    flags = {str(key).lstrip("-").replace("_", "-"): value for key, value in server.extra_arguments.items()}
-    redundant = flags.get("ep-num-redundant-experts")
+    redundant = flags_of(server).get("ep-num-redundant-experts")
     if redundant is not None and not (isinstance(redundant, int) or str(redundant).isdigit()):
         return
     experts += int(redundant or 0)

@@ -245,14 +245,14 @@ def _planned(request: PlanRequest) -> Plan:
         if not request.allow_oversubscription or nothing_to_size(host):
             raise with_fewer_tokens(refusal, device.max_total_num_tokens, device.page_size, sizing, fits_with)
         warnings.append(Problem("oversubscribed", "error", refusal.message, f"Forced past the plan. {refusal.remedy}"))
-    timing = plan_timing(host.bytes_total, server.ranks, request.model.weights_bytes, request.observed)
+    timing = plan_timing(host.pinned_bytes_total, server.ranks, request.model.weights_bytes, request.observed)
     if request.observed.pin_bytes_per_second is None and host.bytes_total:
         assumptions.append(f"Pages are pinned at {format_gb(timing.pin_bytes_per_second)}/s ({timing.source}).")
     bounds = unit_limits(
         timing,
         stop_facts(facts.version),
-        host.bytes_total,
-        host.bytes_per_rank,
+        host.pinned_bytes_total,
+        max((group.pinned_per_rank for group in host.groups), default=0),
         last.timeout_start_seconds,
         last.timeout_stop_seconds,
     )

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import Observed
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb, format_seconds
@@ -39,13 +39,13 @@ class Timing:
         return round(self.load_seconds + self.pin_seconds + self.rest_seconds, 1)
 
 
-def plan_timing(bytes_total: int, ranks: int, weights_bytes: int | None, observed: Observed) -> Timing:
+def plan_timing(pinned_bytes_total: int, ranks: int, weights_bytes: int | None, observed: Observed) -> Timing:
     if observed.pin_bytes_per_second is not None and observed.pin_bytes_per_second > 0:
         rate, source = observed.pin_bytes_per_second, "observed"
     else:
         rate = min(ranks * PIN_BYTES_PER_SECOND_ONE_RANK, PIN_BYTES_PER_SECOND_MACHINE)
         source = FIELD_SOURCE
-    pin = round(bytes_total / rate, 1)
+    pin = round(pinned_bytes_total / rate, 1)
     if observed.load_seconds is not None:
         load, loading = observed.load_seconds, "as observed"
     else:
@@ -57,7 +57,8 @@ def plan_timing(bytes_total: int, ranks: int, weights_bytes: int | None, observe
         rest, others = REST_SECONDS, "for imports, graphs and warm-up"
     timing = Timing(load, pin, rest, pin_bytes_per_second=round(rate, 1), source=source)
     line = (
-        f"start = {format_seconds(load)} loading {loading} + {format_seconds(pin)} pinning {format_gb(bytes_total)} at "
-        f"{format_gb(rate)}/s ({source}) + {format_seconds(rest)} {others} = {format_seconds(timing.start_seconds)}"
+        f"start = {format_seconds(load)} loading {loading} + {format_seconds(pin)} pinning "
+        f"{format_gb(pinned_bytes_total)} at {format_gb(rate)}/s ({source}) + {format_seconds(rest)} {others} = "
+        f"{format_seconds(timing.start_seconds)}"
     )
-    return Timing(load, pin, rest, timing.pin_bytes_per_second, source, (line,))
+    return replace(timing, explanation=(line,))

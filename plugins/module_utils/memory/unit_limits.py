@@ -52,8 +52,8 @@ class UnitLimits:
 def unit_limits(
     timing: Timing,
     stop: StopFacts,
-    bytes_total: int,
-    bytes_per_rank: int,
+    pinned_bytes_total: int,
+    pinned_bytes_per_rank: int,
     start_in_force: int | None = None,
     stop_in_force: int | None = None,
 ) -> UnitLimits:
@@ -63,8 +63,8 @@ def unit_limits(
     are no reason to write the unit anew.
     """
     start, start_line = _start(timing.start_seconds, start_in_force)
-    timeout_stop, stop_line = _stop(stop, bytes_total, stop_in_force)
-    memlock = bytes_per_rank + MEMLOCK_MARGIN_BYTES
+    timeout_stop, stop_line = _stop(stop, pinned_bytes_total, stop_in_force)
+    memlock = pinned_bytes_per_rank + MEMLOCK_MARGIN_BYTES
     return UnitLimits(
         timeout_start_seconds=start,
         timeout_stop_seconds=timeout_stop,
@@ -73,7 +73,7 @@ def unit_limits(
             start_line,
             stop_line,
             f"memory to lock = {MEMLOCK}: the driver pins without that limit, RDMA and mlock are bound by it; a rank "
-            f"that locks its whole pool takes {format_gb(bytes_per_rank)}, {format_gb(memlock)} with a margin",
+            f"that locks its whole pool takes {format_gb(pinned_bytes_per_rank)}, {format_gb(memlock)} with a margin",
         ),
     )
 
@@ -87,14 +87,14 @@ def _start(expected: float, in_force: int | None) -> tuple[int, str]:
     return wanted, f"time to start = {formula} = {wanted} s"
 
 
-def _stop(stop: StopFacts, bytes_total: int, in_force: int | None) -> tuple[int, str]:
-    unpin = bytes_total / UNPIN_BYTES_PER_SECOND
+def _stop(stop: StopFacts, pinned_bytes_total: int, in_force: int | None) -> tuple[int, str]:
+    unpin = pinned_bytes_total / UNPIN_BYTES_PER_SECOND
     drained = DRAIN_SECONDS + stop.poll_seconds + stop.exit_seconds
     wanted = math.ceil(drained + UNPIN_MARGIN_FACTOR * unpin)
     line = (
         f"time to stop = {DRAIN_SECONDS} s for requests to end (230 s were seen) + {stop.poll_seconds} s until the "
         f"server looks + {stop.exit_seconds} s that this release waits for its ranks + {UNPIN_MARGIN_FACTOR} x "
-        f"{format_seconds(unpin)} to unpin {format_gb(bytes_total)} at {format_gb(UNPIN_BYTES_PER_SECOND)}/s = "
+        f"{format_seconds(unpin)} to unpin {format_gb(pinned_bytes_total)} at {format_gb(UNPIN_BYTES_PER_SECOND)}/s = "
         f"{wanted} s"
     )
     if in_force is None or in_force == wanted or not drained + UNPIN_KEPT_FACTOR * unpin <= in_force <= 2 * wanted:

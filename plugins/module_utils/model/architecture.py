@@ -22,7 +22,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_co
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention_facts import attention_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.known_architecture import known_architecture
-from ansible_collections.gpufleet.sglang.plugins.module_utils.model.quantization import quantization_details
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.vision import VisionTower, vision_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_groups import groups_from_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_shared import WeightFacts
@@ -38,7 +37,6 @@ __all__ = [
     "attention_from_config",
     "config_dtype",
     "model_facts",
-    "quantization_of",
     "text_config",
 ]
 
@@ -77,14 +75,6 @@ def config_dtype(config: Mapping[str, Any]) -> str:
             if source.get(key):
                 return "float16" if source[key] == "float32" else str(source[key])
     return "float16"
-
-
-def quantization_of(config: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """(method, whether the checkpoint also asks for a quantised KV cache)."""
-    details = quantization_details(config, text_config(config))
-    if details is None:
-        return None, False
-    return details.declared or details.method, details.kv_cache_scheme is not None
 
 
 def model_facts(model: Mapping[str, Any], may_draft: bool = False) -> ModelFacts:

@@ -42,7 +42,7 @@ def machine_on_paper(given: Mapping[str, Any]) -> dict[str, Any]:
     """The topology of such a machine, or Refusal that names the key that is wrong."""
     machine = _machine(given)
     board = machine.board
-    pcie = board.links
+    links = board.links
     gpus = [
         {
             "index": index,
@@ -54,8 +54,8 @@ def machine_on_paper(given: Mapping[str, Any]) -> dict[str, Any]:
             "architecture": board.architecture,
             "numa_node": node,
             "pcie": {
-                "generation_max": pcie.pcie_generation if pcie else None,
-                "width_max": pcie.pcie_width if pcie else None,
+                "generation_max": links.pcie_generation if links else None,
+                "width_max": links.pcie_width if links else None,
             },
         }
         for index, node in enumerate(machine.gpu_nodes)
@@ -158,7 +158,7 @@ def _nvlink(said: Any, board: Board, count: int, assumptions: list[str]) -> bool
         if said and count > 2:
             raise Refusal(
                 "nvlink_not_had",
-                f"nvlink is true for {count} boards, and a bridge of {board.name} joins two.",
+                f"nvlink is true for {count} boards of {board.name}, and on paper a bridge joins two.",
                 "State the pairs as a topology with gpu_links, or leave nvlink out.",
             )
         return bool(said)

@@ -18,11 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import SWA
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device_pools import DevicePool, DevicePools
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import SWA, index_row_bytes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.device_pools import (
+    DevicePool,
+    DevicePools,
+    check_window,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_gib
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention import Compressed
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.compressed_versions import (
     COMPRESSED_PAGE_SIZE,
     COMPRESSED_WINDOW_RATIO,
@@ -72,11 +75,6 @@ def layers_of(compressed: Compressed, stage: range) -> CompressedLayers:
     return CompressedLayers(len(own), own.count(4), own.count(128))
 
 
-def index_key_bytes(compressed: Compressed) -> int:
-    """An index key in FP8 with a float32 scale for each 128 elements."""
-    return compressed.index_head_dim + compressed.index_head_dim // 128 * 4
-
-
 def window_share(facts: CompressedFacts, asked: CompressedRequest) -> float:
     """Tokens of the window pool for each token."""
     ratio = asked.window_ratio
@@ -95,7 +93,7 @@ def counted_bytes(
 ) -> float:
     """What one token is counted at, of one rank of one pipeline stage."""
     counted, ratio = counted_layers(compressed, stage, facts), window_share(facts, asked)
-    of_4, of_128, index = counted.of_4, counted.of_128, index_key_bytes(compressed)
+    of_4, of_128, index = counted.of_4, counted.of_128, index_row_bytes(compressed.index_head_dim)
     state, index_state = (4 * width * _STATE_ELEMENT_BYTES for width in (head_dim, compressed.index_head_dim))
     late_state = 2 * head_dim * _STATE_ELEMENT_BYTES
     if facts.counts_page_padding:
@@ -157,12 +155,13 @@ def pools_of(
 ) -> tuple[DevicePool, ...]:
     """The pools of one rank for a number of tokens in whole pages."""
     window = int(tokens * window_share(facts, asked)) // _PAGE * _PAGE
-    _check_window(compressed, facts, window)
+    if facts.window_floor:
+        check_window(window, compressed.window_tokens, _PAGE)
     state_page = _PAGE if facts.counts_page_padding else compressed.window_tokens
     of_4 = window // state_page * STATE_RINGS[4]
     requests = min(asked.running_requests, tokens // 2)
     of_128 = (requests + 1) * STATE_RINGS[128] if facts.request_states else window // state_page * STATE_RINGS[128]
-    index = index_key_bytes(compressed)
+    index = index_row_bytes(compressed.index_head_dim)
     width, index_width = (4 * each * _STATE_ELEMENT_BYTES for each in (head_dim, compressed.index_head_dim))
 
     def rows(kind: str, slots: int, page: int, size: int, count: int, logical: bool) -> DevicePool:
@@ -186,21 +185,9 @@ def pools_of(
     return tuple(pool for pool in found if pool.bytes_per_slot)
 
 
-def _check_window(compressed: Compressed, facts: CompressedFacts, slots: int) -> None:
-    if not facts.window_floor or slots > compressed.window_tokens + _PAGE:
-        return
-    raise Refusal(
-        "window_pool_too_small",
-        f"The window pool of {format_count(slots)} tokens cannot hold one request: a window takes "
-        f"{format_count(compressed.window_tokens)} tokens and a page of {_PAGE} more.",
-        "Raise swa_full_tokens_ratio or mem_fraction_static.",
-        {"window_pool_tokens": slots, "sliding_window": compressed.window_tokens, "page_size": _PAGE},
-    )
-
-
 def token_bytes(compressed: Compressed, layers: CompressedLayers) -> int:
     """Bytes that a token adds to the pools that keep every token, rounded up."""
-    by_4 = (row_bytes(_PAGE // 4) + index_key_bytes(compressed)) * layers.of_4
+    by_4 = (row_bytes(_PAGE // 4) + index_row_bytes(compressed.index_head_dim)) * layers.of_4
     return -(-(32 * by_4 + row_bytes(_PAGE // 128) * layers.of_128) // 128)
 
 

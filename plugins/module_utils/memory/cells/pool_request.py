@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.attention im
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.state_config import STATE_DTYPES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.extra_arguments import flag_name
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.compressed_versions import (
     COMPRESSED_PAGE_SIZE,
 )
@@ -34,18 +35,18 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.po
 
 _WHOLE = re.compile(r"[0-9]{1,12}\Z")
 _INDEX_BACKEND_FLAGS = ("dsa-prefill-backend", "dsa-decode-backend", "nsa-prefill-backend", "nsa-decode-backend")
-# Their pools are of other shapes.
-_UNCOUNTED = {
-    "enable-hisparse": "the index pools span the host's tokens",
-    "enable-linear-replayssm-spec": "replayed states take a ring of their own",
-    "enable-gdn-replayssm-spec": "replayed states take a ring of their own",
-    "enable-linear-replayssm": "replayed states take a ring of their own",
-    "enable-kv-cache-sharding": "pages are divided over the ranks",
-    "enable-multi-layer-eagle": "each step of the draft has a cache of its own",
-    "speculative-draft-kv-cache-dtype": "the draft's cache has a type of its own",
-    "speculative-adaptive": "the number of draft tokens follows the load",
+# Their pools are of other shapes: why, and the values that change nothing.
+_UNCOUNTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "enable-hisparse": ("the index pools span the host's tokens", ()),
+    "enable-linear-replayssm-spec": ("replayed states take a ring of their own", ()),
+    "enable-gdn-replayssm-spec": ("replayed states take a ring of their own", ()),
+    "enable-linear-replayssm": ("replayed states take a ring of their own", ()),
+    "enable-kv-cache-sharding": ("pages are divided over the ranks", ()),
+    "enable-multi-layer-eagle": ("each step of the draft has a cache of its own", ()),
+    "speculative-draft-kv-cache-dtype": ("the draft's cache has a type of its own", ()),
+    "speculative-adaptive": ("the number of draft tokens follows the load", ()),
 }
-# Those of compressed attention: why, and the values that change nothing.
+# Those of compressed attention.
 _UNCOUNTED_COMPRESSED: dict[str, tuple[str, tuple[str, ...]]] = {
     "enable-deepseek-v4-fp4-indexer": ("index keys take four bits", ()),
     "dsv4-attn-backend": ("rows are of another form", ("auto", "flashmla")),
@@ -105,15 +106,8 @@ def _strategy(flags: Mapping[str, Any]) -> str | None:
 
 def pool_request(extra_arguments: Mapping[str, Any]) -> PoolRequest:
     """The settings that the extra arguments ask for."""
-    flags = {str(key).lstrip("-").replace("_", "-"): value for key, value in extra_arguments.items()}
-    for flag, why in _UNCOUNTED.items():
-        if flags.get(flag) not in (None, False):
-            raise Refusal(
-                "extra_argument_unplanned",
-                f"extra_arguments holds {flag}: {why}, which the plan of this release does not count.",
-                "Leave it out.",
-                {"flag": flag},
-            )
+    flags = _by_flag(extra_arguments)
+    _refuse_uncounted(flags, _UNCOUNTED)
     dtype = flags.get("mamba-ssm-dtype")
     if dtype is not None and dtype not in STATE_DTYPES:
         raise Refusal(
@@ -180,8 +174,15 @@ def attention_in_force(
 
 def check_compressed_flags(extra_arguments: Mapping[str, Any]) -> None:
     """Refuse flags that give the pools of compressed attention another shape."""
-    flags = {str(key).lstrip("-").replace("_", "-"): value for key, value in extra_arguments.items()}
-    for flag, (why, harmless) in _UNCOUNTED_COMPRESSED.items():
+    _refuse_uncounted(_by_flag(extra_arguments), _UNCOUNTED_COMPRESSED)
+
+
+def _by_flag(extra_arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {flag_name(key): value for key, value in extra_arguments.items()}
+
+
+def _refuse_uncounted(flags: Mapping[str, Any], uncounted: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
+    for flag, (why, harmless) in uncounted.items():
         if flags.get(flag) not in (None, False, *harmless):
             raise Refusal(
                 "extra_argument_unplanned",

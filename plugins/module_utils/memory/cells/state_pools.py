@@ -21,12 +21,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.po
     STATES_JOINT_PADDED,
     PoolFacts,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.speculation_versions import (
+    STATE_SLOTS_A_REQUEST,
+)
 
 _DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # SGLANG_MAMBA_CONV_DTYPE: bfloat16 unless it says otherwise.
 _CONV_BYTES = 2
-# MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO: state slots for each running request with a radix cache.
-SLOTS_PER_REQUEST = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class StateRequest:
     running_requests: int | None = None
     draft_tokens: int | None = None
     radix_cache: bool = True
-    slots_per_request: int = SLOTS_PER_REQUEST
+    slots_per_request: int = STATE_SLOTS_A_REQUEST
     replicas: int = 1
 
 
@@ -56,10 +57,6 @@ class StatePlan:
     draft_bytes: int
     left_bytes: float
     explanation: tuple[str, ...]
-
-    @property
-    def pool_bytes(self) -> int:
-        return (self.slots + self.padding_slots) * self.bytes_per_slot
 
 
 def _divided(value: int, ranks: int, what: str) -> int:

@@ -189,10 +189,10 @@ def plan_device(
 
     # Enough for a token, or there is nothing to divide.
     if budget < division.cells.allocated:
-        raise _empty(budget, fraction)
+        raise _empty(budget, fraction, observed)
     divided, lines = divide(division, budget)
     if divided.profiled < 1:
-        raise _empty(budget, fraction)
+        raise _empty(budget, fraction, observed)
     _check_cap(division, divided)
     explanation += lines
     applied = chosen.applied
@@ -244,7 +244,15 @@ def _stage_pools(
     )
 
 
-def _empty(budget: int, fraction: float | None) -> Refusal:
+def _empty(budget: int, fraction: float | None, observed: Observed) -> Refusal:
+    if observed.kv_pool_bytes is not None and observed.mem_fraction_static is None:
+        # No fraction and no other GPU changes what was measured.
+        return Refusal(
+            "kv_budget_empty",
+            f"observed.kv_pool_bytes is {budget:,} bytes a GPU, less than the KV cache takes.",
+            "Set it to what an earlier start had, or leave it out and give topology.gpus[].memory_total_bytes.",
+            {"option": "observed.kv_pool_bytes", "kv_budget_bytes": budget, "mem_fraction_static": fraction},
+        )
     return Refusal(
         "kv_budget_empty",
         f"At mem_fraction_static {fraction} "

@@ -50,6 +50,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.devi
     stages_of,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft.speculation import Speculation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.device_fraction import capability_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
@@ -112,9 +113,7 @@ def division_of(
     check_release(model.architecture, model.attention, version)
     asked, pools = pool_request(server.extra_arguments), pool_facts(version)
     asked = replace(asked, states=_states_asked(version, model, server, asked, speculation))
-    capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None]
-    # Where cards differ, the first rank's decides.
-    capability = capabilities[0] if capabilities else None
+    capability = capability_of(gpus)
     attention, cause = attention_in_force(
         model.architecture,
         model.attention,
@@ -314,15 +313,13 @@ def divide_tokens(division: Division, tokens: int) -> tuple[DevicePools, list[st
             division.attention.head_dim,
             tokens,
         )
-    states = None
-    if division.attention.state is not None:
-        if division.asked.states.slots is None:
-            raise Refusal(
-                "state_slots_missing",
-                "device is cpu and max-mamba-cache-size is not set.",
-                "Set it in extra_arguments: without a GPU there is no budget to divide.",
-            )
-        # A budget that is never short, so that the slots asked for are the slots.
-        states = replace(_states(division, 2.0**60) or StatePlan(0, 0, 0, 0, 0.0, ()), left_bytes=0.0, explanation=())
+    if division.attention.state is not None and division.asked.states.slots is None:
+        raise Refusal(
+            "state_slots_missing",
+            "device is cpu and max-mamba-cache-size is not set.",
+            "Set it in extra_arguments: without a GPU there is no budget to divide.",
+        )
+    # Out of a budget that is never short, so that the slots asked for are the slots.
+    states = _states(division, 2.0**60)
     parts = [_of_tokens(division, stage, tokens, states) for stage in division.stages]
     return _joined(parts, parts[0], [])

@@ -154,7 +154,8 @@ def _pools(
         slots = tokens
         if kind == SWA:
             slots = _pages(tokens * window_ratio, page_size) if window_slots is None else window_slots
-            _check_window(attention, slots, page_size, facts)
+            if facts.window_floor and attention.window is not None and attention.window.tokens is not None:
+                check_window(slots, attention.window.tokens, page_size)
         pools.append(DevicePool(kind, slots, size, page_size))
     if states is not None:
         pools.append(DevicePool(MAMBA, states.slots, states.bytes_per_slot, states.padding_slots))
@@ -183,9 +184,9 @@ def _split(cells: CellSizes, facts: PoolFacts, tokens: int, page_size: int, wind
     return full, _pages(int(of * window_ratio), page_size)
 
 
-def _check_window(attention: Attention, slots: int, page_size: int, facts: PoolFacts) -> None:
-    window = attention.window.tokens if attention.window is not None else None
-    if not facts.window_floor or window is None or slots > window + page_size:
+def check_window(slots: int, window: int, page_size: int) -> None:
+    """Refuse a window pool that holds no request, in releases that do so."""
+    if slots > window + page_size:
         return
     raise Refusal(
         "window_pool_too_small",

@@ -39,7 +39,7 @@ def with_what_fits(
     refusal: Refusal, version: str, request: PlanRequest, attempt: Attempt, placed: tuple[GpuFacts, ...]
 ) -> Refusal:
     """The refusal with the smallest fraction that gives a page, else the fewest GPUs, else the missing bytes."""
-    if refusal.code not in NO_ROOM:
+    if refusal.code not in NO_ROOM or refusal.evidence.get("option") == "observed.kv_pool_bytes":
         return refusal
     cap = _smallest_cap(refusal, version, request, attempt, placed)
     if cap is not None:

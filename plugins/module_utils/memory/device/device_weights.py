@@ -17,6 +17,8 @@ from typing import Any
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.cells.cell_size import stages
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft.draft_vocabulary import draft_vocabulary
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft.speculation import Speculation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.device_fraction import capability_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.multimodal import flags_of, is_set
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gib
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
@@ -91,13 +93,13 @@ def _layout(
     speculation: Speculation | None,
     gpus: tuple[GpuFacts, ...],
 ) -> RankLayout:
-    flags = {str(key).lstrip("-").replace("_", "-"): value for key, value in server.extra_arguments.items()}
+    flags = flags_of(server)
     partition = None
     layers = model.weights.structure.num_layers if model.weights is not None else None
     if server.pipeline_parallel_size > 1 and layers:
         every = stages(layers, server.pipeline_parallel_size, pools.pipeline_division)
         partition = tuple(len(stage) for stage in every)
-    first = next((gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None), None)
+    capability = capability_of(gpus)
     return RankLayout(
         tensor_parallel=server.tensor_parallel_size,
         pipeline_parallel=server.pipeline_parallel_size,
@@ -106,17 +108,13 @@ def _layout(
         dense_tensor_parallel=1 if str(flags.get("moe-dense-tp-size")) == "1" else None,
         expert_all_to_all=str(flags.get("moe-a2a-backend", "none")) != "none",
         redundant_experts=_count(flags, "ep-num-redundant-experts"),
-        dp_lm_head=_on(flags, "enable-dp-lm-head"),
-        whole_vision=_on(flags, "mm-enable-dp-encoder"),
+        dp_lm_head=is_set(flags, "enable-dp-lm-head"),
+        whole_vision=is_set(flags, "mm-enable-dp-encoder"),
         speculative=speculation is not None,
         layer_partition=partition,
-        packed_block_scales=first is not None and first[0] == 10,
+        packed_block_scales=capability is not None and capability[0] == 10,
         nvfp4_scale_copies=pools.copies_fp4_scales,
     )
-
-
-def _on(flags: Mapping[str, Any], flag: str) -> bool:
-    return flags.get(flag) not in (None, False)
 
 
 def _count(flags: Mapping[str, Any], flag: str) -> int:

@@ -30,6 +30,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.co
     COMPRESSED_BACKEND,
     COMPRESSED_PAGE_SIZE,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.memory_versions import large_hopper
 
 # Pages that backends insist on, whatever was asked for; and those that others take, with the one that is set otherwise.
 _ONLY_PAGE = {"flashmla": 64, "cutlass_mla": 128, "hpc_ops": 64}
@@ -37,7 +38,6 @@ _LATENT_PAGES = (32, 64)
 _DEFAULT_PAGE = 64
 _INDEX_PAGE = 64
 _FA4_PAGE = 128
-_LARGE_HOPPER_MIB = 60 * 1024
 # The second is an older name of the first.
 _COMPRESSED_BACKENDS = (COMPRESSED_BACKEND, "compressed")
 # Model classes with attention sinks, which flashinfer does not take.
@@ -219,8 +219,7 @@ def attention_backend_default(
         backend = by_model or general
     if by_model is not None and models.page_size is not None and page_size is None:
         page_size = models.page_size
-    large = card_mib is not None and card_mib >= _LARGE_HOPPER_MIB
-    if models.decode_on_large_hopper is not None and nothing_asked and generation == 9 and large:
+    if models.decode_on_large_hopper is not None and nothing_asked and large_hopper(capability, card_mib):
         asked_decode = models.decode_on_large_hopper
     # Where the model's loading resolves the backend, only one that the arguments resolve has its say about pages.
     named = (backend, str(asked_prefill or backend), str(asked_decode or backend))

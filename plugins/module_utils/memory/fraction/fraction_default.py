@@ -53,11 +53,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.me
     TENTH_AT_LOAD,
     FractionRules,
     fraction_rules,
+    large_hopper,
 )
 
-_LARGE_HOPPER_FROM_MIB = 60 * GIB_IN_MIB
-# C(post_capture_kv_sizing_planned): pools that are not resized, and chunks that outgrow the graphs.
-_NEVER_AFTER_CAPTURE = ("enable-kv-cache-sharding", "prefill-only-disable-kv-cache", "enable-dynamic-chunking")
+# C(post_capture_kv_sizing_planned): chunks that outgrow the graphs; what else it names is not planned at all.
+_NEVER_AFTER_CAPTURE = "enable-dynamic-chunking"
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _sized_after_capture(
         and CUSTOM_POOL not in server.environment
         and server.device == "cuda"
         and not (rules.fp4_before_capture and server.kv_cache_dtype == "fp4_e2m1")
-        and not any(is_set(flags, name) for name in _NEVER_AFTER_CAPTURE)
+        and not is_set(flags, _NEVER_AFTER_CAPTURE)
         and not decodes_without_graphs(flags)
         and not model.attention.latent
         and model.attention.family != "sparse"
@@ -177,10 +177,8 @@ def _decode_graph(
         return graph
     if rules.running_requests_cap_graphs:
         graph = min(graph, running)
-    hopper = (
-        capability is not None and capability[0] == 9 and card_mib is not None and card_mib >= _LARGE_HOPPER_FROM_MIB
-    )
-    if rules.running_requests_raise_graphs and hopper and running <= 512 and model.architecture.startswith("Qwen3VL"):
+    raises = rules.running_requests_raise_graphs and model.architecture.startswith("Qwen3VL")
+    if raises and running <= 512 and large_hopper(capability, card_mib):
         graph = max(graph, running)
     return graph
 
@@ -203,13 +201,6 @@ def fraction_default(
         rules.unknown_card if card_mib is None else next(card for card in rules.classes if card_mib < card.below_mib)
     )
     chunk = cards.chunk if server.chunked_prefill_size is None else server.chunked_prefill_size
-    if (
-        rules.form == BY_RANKS
-        and server.chunked_prefill_size is None
-        and chunk == 8192
-        and str(flags.get("disaggregation-mode") or "null") != "null"
-    ):
-        chunk = 16_384
     decode = _decode_graph(
         rules,
         model,
@@ -221,11 +212,6 @@ def fraction_default(
     )
     multimodal = multimodal_in_force(release, model, server)
     prefill = prefill_graphs(rules, model, server, speculative, copies is not None, multimodal, chunk)
-    sees = (
-        multimodal
-        and not any(is_set(flags, name) for name in ("language-only", "language-model-only"))
-        and (not rules.prefill_role_sees or str(flags.get("disaggregation-mode")) != "decode")
-    )
     after = _sized_after_capture(rules, model, server, chunk, prefill, flags)
     if after:
         parts = ReserveParts(constant=float(rules.after_capture_mib or 0), parallel=server.ranks / 8 * GIB_IN_MIB)
@@ -250,11 +236,11 @@ def fraction_default(
         fraction = round((card_mib - parts.total) / card_mib, 3)
         formula = f"({card_mib:,} - {parts.total:,.0f}) MiB / {card_mib:,} MiB = {fraction}"
     factor, tower_mib = 1.0, 0.0
-    if after and rules.after_capture_tower_mib and sees:
+    if after and rules.after_capture_tower_mib and multimodal:
         tower_mib = float(rules.after_capture_tower_mib)
         fraction -= tower_mib / (card_mib or float("inf"))
         formula += f", less {tower_mib:,.0f} MiB for the vision tower"
-    elif sees:
+    elif multimodal:
         factor = _factor(rules, model, release)
         fraction *= factor
         if factor != 1.0:

@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.environment
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.extra_arguments import flag_name
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.memory_versions import (
     FEATURES_BUSY_REQUESTS,
     FEATURES_MIB,
@@ -38,7 +39,7 @@ _TOWER_IS_OPTIONAL = frozenset({"MiMoV2ForCausalLM"})
 
 def flags_of(server: ServerRequest) -> dict[str, Any]:
     """The extra arguments by the names of their flags."""
-    return {str(key).lstrip("-").replace("_", "-"): value for key, value in server.extra_arguments.items()}
+    return {flag_name(key): value for key, value in server.extra_arguments.items()}
 
 
 def is_set(flags: Mapping[str, Any], name: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.multimodal import flags_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.multimodal import flags_of, is_set
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest, SpeculativeRequest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture import ModelFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.memory_versions import (
@@ -27,17 +27,14 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.me
 DISABLED = "disabled"
 # Model classes with Kimi delta attention (configs/model_config.py uses_kda_attention); GLM's is captured all the same.
 _DELTA_ATTENTION = frozenset({"KimiLinearForCausalLM", "KimiK3ForConditionalGeneration"})
-# Flags that keep a server from prefill graphs, by the name of their cause.
+# Flags that keep a server from prefill graphs, by the name of their cause; those that are refused are no cause.
 _FLAGS = {
     "torch_compile": ("enable-torch-compile",),
     "lora": ("enable-lora", "lora-paths"),
     "diffusion": ("dllm-algorithm",),
-    "offload": ("cpu-offload-gb",),
     "deterministic": ("enable-deterministic-inference",),
-    "disaggregation": ("disaggregation-mode",),
     "symmetric_memory": ("enable-symm-mem",),
     "expert_recorder": ("enable-eplb", "expert-distribution-recorder-mode"),
-    "context_parallel": ("dcp-size", "decode-context-parallel-size", "attn-cp-size"),
     "graph_debugging": ("debug-cuda-graph",),
     "two_batch_overlap": ("enable-two-batch-overlap",),
 }
@@ -73,7 +70,7 @@ class PrefillGraphs:
 
 def exchange_of(flags: Mapping[str, Any]) -> str:
     """The backend of the exchange between experts, "none" unless one is named."""
-    if flags.get("enable-deepep-moe") not in _NOTHING or flags.get("enable-deepep-moe") in (True, 1):
+    if is_set(flags, "enable-deepep-moe"):
         return "deepep"
     return str(flags.get("moe-a2a-backend") or "none")
 

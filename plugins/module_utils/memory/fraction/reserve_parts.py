@@ -90,21 +90,17 @@ def reserve_parts(
     prefill: PrefillGraphs,
 ) -> ReserveParts:
     """What a release that tells purposes apart keeps of a card for each."""
-    role = str(flags.get("disaggregation-mode") or "null") if rules.frees_disabled_graphs else "null"
     tokens = chunk if chunk > 0 else int(flags.get("max-prefill-tokens") or PREFILL_TOKENS_WITHOUT_CHUNKS)
-    if role == "decode":
-        drafts = speculative.num_draft_tokens if speculative is not None else None
-        tokens = (server.max_running_requests or decode) * (drafts or 1)
-    uncaptured = rules.frees_disabled_graphs and (decodes_without_graphs(flags) or role == "prefill")
+    uncaptured = rules.frees_disabled_graphs and decodes_without_graphs(flags)
     decode_graphs = 0.0 if uncaptured else decode * _MIB_PER_DECODE_GRAPH_ROW
     replicas, attention_dp = server.attention_data_parallel_size, 0.0
-    if replicas > 1 and role != "prefill":
+    if replicas > 1:
         attention_dp = float(decode * replicas * _MIB_PER_ATTENTION_DP_ROW)
         if decode > _LARGE_GRAPH:
             attention_dp += decode * replicas * _MIB_PER_LARGE_ATTENTION_DP_ROW
     exchange = exchange_of(flags) == "deepep"
     prefill_mib, late_prefill_mib = 0.0, 0.0
-    if prefill.backend != DISABLED and role != "decode":
+    if prefill.backend != DISABLED:
         if rules.optional_prefill_divisor is not None:
             late_prefill_mib = float(prefill.tokens // rules.optional_prefill_divisor)
         elif model.attention.latent and rules.latent_prefill_apart:

@@ -19,7 +19,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.devi
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.idle_memory import STEPS, steps_leaving
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.device_fraction import smallest_card
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.goals import (
-    AUTO,
     LEAVE,
     TARGET,
     Choice,
@@ -108,10 +107,9 @@ def device_for_goal(
     said = device.assumptions
     if ground.seen:
         said = (*said, "The idle memory of a GPU was observed under these settings, but for mem_fraction_static.")
-    source = {AUTO: "auto", LEAVE: "leave_bytes", TARGET: "target_tokens"}[goal.kind]
     return replace(plain, mem_fraction_static=device.mem_fraction_static), replace(
         device,
-        fraction_source=source,
+        fraction_source=goal.kind,
         # A goal that is met leaves nothing to propose.
         raised=None,
         explanation=(*lines, *device.explanation),

@@ -116,22 +116,3 @@ def largest_near(guess: int, fits: Callable[[int], bool]) -> int:
         high, step = high - step, 2 * step
     low = max(0, high - step)
     return low + largest_fitting(high - 1 - low, lambda more: fits(low + more))
-
-
-def largest_ratio(
-    facts: VersionFacts, device_tokens: int, page_size: int, per_token: int, bytes_per_rank: int
-) -> float | None:
-    """The largest ratio, in hundredths, whose pool stays within C(bytes_per_rank); None if none is possible."""
-    smallest = device_tokens if facts.smaller_than_device_is_fatal else 0
-
-    def tokens(hundredths: int) -> int:
-        sizing = Sizing(BY_RATIO, ratio=hundredths / RATIO_STEP)
-        return pool_tokens(facts, device_tokens, page_size, per_token, sizing)
-
-    # One page more, for the releases that round down.
-    reach = max(0, bytes_per_rank) + page_size * per_token
-    upper = reach * RATIO_STEP // (device_tokens * per_token) + 1
-    found = largest_fitting(upper, lambda hundredths: tokens(hundredths) * per_token <= bytes_per_rank)
-    if found == 0 or tokens(found) <= smallest:
-        return None
-    return found / RATIO_STEP

@@ -37,10 +37,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.ho
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
 
-# The code of a refusal by the beginning of the bound's name; host_memory_short where it is none of these.
 # Above what the releases take that insist on more tokens than the device has.
 SMALL_RATIO = 1.1
 
+# The code of a refusal by the beginning of the bound's name; host_memory_short where it is none of these.
 _CODES = (
     (GUARD, "guard_refuses"),
     (NUMA_NODE, "numa_node_short"),

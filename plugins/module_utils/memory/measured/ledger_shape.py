@@ -82,7 +82,7 @@ _SHAPES: tuple[tuple[Path, Callable[[Any], bool]], ...] = (
     *((("startup", "figures", name), is_duration) for name in _SECONDS),
     (("startup", "figures", "pin_bytes_per_second"), is_rate),
     *((("plan", "device", name), _is_count) for name in _DEVICE),
-    (("plan", "host", "bytes_total"), _is_count),
+    *((("plan", "host", name), _is_count) for name in ("bytes_total", "pinned_bytes_total")),
     *((("plan", "timing", name), _is_count) for name in ("pin_seconds", "start_seconds")),
     *((("plan", "unit", f"timeout_{what}_seconds"), _is_whole) for what in ("start", "stop")),
     (("plan", "last_start", "load_bytes_per_gpu"), _is_count),

@@ -69,7 +69,6 @@ class FractionRules:
     slack: tuple[SlackClass, ...]
     speculative_mib: Mapping[str, int]
     tower: str
-    prefill_role_sees: bool  # servers that only decode have no tower
     prefill: PrefillRules
     piecewise_off: frozenset[str]  # what keeps from piecewise graphs in a release that captures in the other way
     prefill_tokens: int | None  # tokens of the largest prefill graph, where it does not follow the chunk
@@ -148,7 +147,7 @@ _SLACK: tuple[tuple[str, tuple[SlackClass, ...]], ...] = (
     ),
     ("0.5.3", ()),
 )
-# 0.4.7: see share_by_ranks in memory/fraction/fraction_default.py. NGRAM drafts without a model.
+# 0.4.7: see _share_by_ranks in memory/fraction/fraction_default.py. NGRAM drafts without a model.
 _SPECULATIVE: tuple[tuple[str, Mapping[str, int]], ...] = (
     ("0.4.7", {ANY: 0}),
     ("0.4.8", {ANY: 2 * GIB_IN_MIB}),
@@ -159,17 +158,14 @@ _SPECULATIVE: tuple[tuple[str, Mapping[str, int]], ...] = (
 )
 # model_executor/model_runner.py model_specific_adjustment (0.4.7, 0.4.8); adjust_mem_fraction_for_vlm from 0.4.10 on.
 _TOWER = (("0.4.7", TENTH_AT_LOAD), ("0.4.9", TENTH), ("0.4.10", BY_TOWER))
-_PREFILL_ROLE_SEES = (("0.4.7", False), ("0.5.17", True))
 
 # _handle_piecewise_cuda_graph (0.5.10 to 0.5.13), later _disable_tc_piecewise_cudagraph_if_incompatible and
 # _disable_breakable_cudagraph_if_incompatible; the model classes are lists of configs/model_config.py.
 _PIECEWISE_OFF = frozenset(
     {
         "attention_dp",
-        "context_parallel",
         "deterministic",
         "diffusion",
-        "disaggregation",
         "exchange",
         "expert_recorder",
         "gguf",
@@ -177,7 +173,6 @@ _PIECEWISE_OFF = frozenset(
         "hicache",
         "lora",
         "multimodal",
-        "offload",
         "pipeline",
         "symmetric_memory",
         "torch_compile",
@@ -197,7 +192,7 @@ _QWEN35 = frozenset({"Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditiona
 _KIMI = frozenset({"KimiK25ForConditionalGeneration", "KimiK3ForConditionalGeneration"})
 _COHERE = frozenset({"Cohere2VisionForConditionalGeneration", "PaddleOCRVLForConditionalGeneration"})
 _MINIMAX = frozenset({"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"})
-_BREAKABLE_ALWAYS_OFF = frozenset({"multimodal", "context_parallel"})
+_BREAKABLE_ALWAYS_OFF = frozenset({"multimodal"})
 _BREAKABLE_OFF = _BREAKABLE_ALWAYS_OFF | {"two_batch_overlap", "other_exchange"}
 _PREFILL: tuple[tuple[str, PrefillRules], ...] = (
     ("0.4.7", PrefillRules(NO_PREFILL_GRAPHS, frozenset())),
@@ -351,12 +346,17 @@ _FEATURES_MODELS = frozenset({"Qwen3VLForConditionalGeneration", "Qwen3VLMoeForC
 FEATURES_MIB, FEATURES_MIB_BUSY, FEATURES_BUSY_REQUESTS = 1024, 3072, 400
 
 
+def large_hopper(capability: tuple[int, int] | None, card_mib: int | None) -> bool:
+    """Whether this is a card of Hopper with 60 GiB or more."""
+    return capability is not None and capability[0] == 9 and (card_mib or 0) >= 60 * GIB_IN_MIB
+
+
 def keeps_features_on_gpu(
     release: str, architecture: str, capability: tuple[int, int] | None, card_mib: int | None
 ) -> bool:
     """Whether a release passes the features of pictures through GPU memory for this model on this card."""
-    large_hopper = capability is not None and capability[0] == 9 and (card_mib or 0) >= 60 * GIB_IN_MIB
-    return large_hopper and architecture in _FEATURES_MODELS and value_at(_FEATURES_ON_GPU, parse_version(release))
+    known = architecture in _FEATURES_MODELS and value_at(_FEATURES_ON_GPU, parse_version(release))
+    return known and large_hopper(capability, card_mib)
 
 
 def towers_off_by_default(release: str) -> frozenset[str]:
@@ -376,7 +376,6 @@ def fraction_rules(release: str) -> FractionRules:
         slack=value_at(_SLACK, version),
         speculative_mib=value_at(_SPECULATIVE, version),
         tower=value_at(_TOWER, version),
-        prefill_role_sees=value_at(_PREFILL_ROLE_SEES, version),
         prefill=value_at(_PREFILL, version),
         piecewise_off=_PIECEWISE_OFF,
         latent_prefill_within_chunk=value_at(_LATENT_WITHIN_CHUNK, version),

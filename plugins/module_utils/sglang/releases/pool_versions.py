@@ -61,7 +61,6 @@ class PoolFacts:
     host_states: bool
     host_value_width: bool  # the host pool of plain heads has the values' own width
     host_index: str | None
-    host_sparse: bool
     host_draft: bool  # the draft's cache has a host pool
     host_draft_whole: bool  # with the form of its rows on the device, and with its index keys
     splits_size: bool  # --hicache-size is divided between the KV, window and state pools
@@ -117,7 +116,6 @@ _HOST_INDEX: tuple[tuple[str, str | None], ...] = (
     ("0.5.9", INDEX_JOINED),
     ("0.5.11", INDEX_BESIDE),
 )
-_HOST_SPARSE = (("0.4.7", False), ("0.5.16", True))
 # scheduler.py _maybe_register_hicache_draft; a latent pool of plain rows whatever the device's are, until
 # hybrid_pool_assembler.py build_full_draft_pools gave it kv_cache_dim and DSAIndexerPoolHost.
 _HOST_DRAFT = (("0.4.7", False), ("0.5.11", True))
@@ -129,8 +127,8 @@ _SPLITS_SIZE = (("0.4.7", False), ("0.5.17", True))
 DEFAULT_WINDOW_RATIO = 0.8
 DEFAULT_STATE_RATIO = 0.9
 
-# What switches a model's window pool off: (beginning of the model class, attention backend or None for HiCache, first
-# release, last release or None). server_args.py, arg_groups/overrides.py disable_hybrid_swa_memory.
+# What switches a model's window pool off: (beginning of the model class, attention backend or HICACHE, first release,
+# last release or None). server_args.py, arg_groups/overrides.py disable_hybrid_swa_memory.
 HICACHE = "hicache"
 _WINDOW_OFF: tuple[tuple[str, str, str, str | None], ...] = (
     ("GptOss", "trtllm_mha", "0.5.8", "0.5.9"),
@@ -183,7 +181,6 @@ def pool_facts(text: str) -> PoolFacts:
         host_states=value_at(_HOST_STATES, version),
         host_value_width=value_at(_HOST_VALUE_WIDTH, version),
         host_index=value_at(_HOST_INDEX, version),
-        host_sparse=value_at(_HOST_SPARSE, version),
         host_draft=value_at(_HOST_DRAFT, version),
         host_draft_whole=value_at(_HOST_DRAFT_WHOLE, version),
         splits_size=value_at(_SPLITS_SIZE, version),

@@ -146,6 +146,7 @@ _KNOWS_BUFFER: dict[str, tuple[str, str | None]] = {
     "Qwen3_5MoeForCausalLM": ("0.5.19", None),
     "BailingMoeV3ForCausalLM": ("0.5.19", "0.5.22"),
 }
+# MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO.
 STATE_SLOTS_A_REQUEST = 3
 
 

@@ -5,7 +5,7 @@
 """What differs between SGLang releases, as data.
 
 Every table below is read from the wheels on PyPI; the file behind each is named beside it. A value holds
-from the release it stands with up to the release of the next row. Nothing outside this file compares versions.
+from the release it stands with up to the release of the next row. Nothing outside this folder compares versions.
 """
 
 from __future__ import annotations
@@ -214,18 +214,13 @@ _HOST_GAUGE = (("0.4.7", False), ("0.5.10", True))
 _MULTIMODAL_RESERVATION = (("0.4.7", 0), ("0.5.18", 100 << 20))
 
 
-def _at(history: Sequence[tuple[str, T]], version: Version) -> T:
+def value_at(history: Sequence[tuple[str, T]], version: Version) -> T:
     """The value of the last row that is not newer than C(version)."""
     value = history[0][1]
     for since, candidate in history:
         if _v(since) <= version:
             value = candidate
     return value
-
-
-def value_at(history: Sequence[tuple[str, T]], version: Version) -> T:
-    """The value of the last row that is not newer than C(version), for the tables of other files."""
-    return _at(history, version)
 
 
 def version_facts(text: str) -> VersionFacts:
@@ -246,53 +241,53 @@ def version_facts(text: str) -> VersionFacts:
                 "closest": str(closest),
             },
         )
-    allocation = _at(_HOST_ALLOCATION, version)
-    prefix = _at(_INFO_PREFIX, version)
-    fraction = _at(_HOST_MEMORY_FRACTION, version)
+    allocation = value_at(_HOST_ALLOCATION, version)
+    prefix = value_at(_INFO_PREFIX, version)
+    fraction = value_at(_HOST_MEMORY_FRACTION, version)
     return VersionFacts(
         version=version,
         exact=version in EXACT,
         examined=version in EXAMINED,
-        guard=_at(_GUARD, version),
+        guard=value_at(_GUARD, version),
         guard_reserve_bytes=GUARD_RESERVE_BYTES,
         host_allocation=allocation,
         meter=_METER[allocation],
-        padding_page=_at(_PADDING_PAGE, version),
-        smaller_than_device_is_fatal=_at(_SMALLER_IS_FATAL, version),
+        padding_page=value_at(_PADDING_PAGE, version),
+        smaller_than_device_is_fatal=value_at(_SMALLER_IS_FATAL, version),
         default_ratio=DEFAULT_RATIO,
         auto_sizes_host_pool=fraction is not None,
         default_host_memory_fraction=fraction,
-        io_backends=_at(_IO_BACKENDS, version),
-        default_io_backend=_at(_DEFAULT_IO_BACKEND, version),
-        mem_layouts=_at(_MEM_LAYOUTS, version),
-        default_mem_layout=_at(_DEFAULT_MEM_LAYOUT, version),
+        io_backends=value_at(_IO_BACKENDS, version),
+        default_io_backend=value_at(_DEFAULT_IO_BACKEND, version),
+        mem_layouts=value_at(_MEM_LAYOUTS, version),
+        default_mem_layout=value_at(_DEFAULT_MEM_LAYOUT, version),
         write_policies=WRITE_POLICIES,
-        default_write_policy=_at(_DEFAULT_WRITE_POLICY, version),
-        prefetch_policy=_at(_PREFETCH_POLICY, version),
-        kv_cache_dtypes=_at(_KV_CACHE_DTYPES, version),
-        numa_binding=_at(_NUMA_BINDING, version),
-        numa_flag_binding=_at(_NUMA_FLAG_BINDING, version),
-        numa_preferred_environment=_at(_NUMA_PREFERRED, version),
-        numa_off_environment=_at(_NUMA_OFF, version),
-        reads_config_file=_at(_CONFIG_FILE, version),
-        clean_stop_exit_statuses=_at(_CLEAN_STOP, version),
-        multimodal_reservation_bytes=_at(_MULTIMODAL_RESERVATION, version),
+        default_write_policy=value_at(_DEFAULT_WRITE_POLICY, version),
+        prefetch_policy=value_at(_PREFETCH_POLICY, version),
+        kv_cache_dtypes=value_at(_KV_CACHE_DTYPES, version),
+        numa_binding=value_at(_NUMA_BINDING, version),
+        numa_flag_binding=value_at(_NUMA_FLAG_BINDING, version),
+        numa_preferred_environment=value_at(_NUMA_PREFERRED, version),
+        numa_off_environment=value_at(_NUMA_OFF, version),
+        reads_config_file=value_at(_CONFIG_FILE, version),
+        clean_stop_exit_statuses=value_at(_CLEAN_STOP, version),
+        multimodal_reservation_bytes=value_at(_MULTIMODAL_RESERVATION, version),
         endpoints=Endpoints(
             health="/health",
-            ready=_at(_READY, version),
+            ready=value_at(_READY, version),
             server_info=f"{prefix}server_info",
             model_info=f"{prefix}model_info",
-            loads=_at(_LOADS, version),
+            loads=value_at(_LOADS, version),
         ),
-        host_gauge=_at(_HOST_GAUGE, version),
+        host_gauge=value_at(_HOST_GAUGE, version),
     )
 
 
 def meter_of(text: str) -> str:
     """Where pinned bytes show, also for a release that was not read: there as in the newest one before it."""
-    return _METER[_at(_HOST_ALLOCATION, parse_version(text))]
+    return _METER[value_at(_HOST_ALLOCATION, parse_version(text))]
 
 
 def has_host_gauge(text: str) -> bool:
     """Whether the server tells the size of its host tier; a release that was not read does if the newest one does."""
-    return _at(_HOST_GAUGE, parse_version(text))
+    return value_at(_HOST_GAUGE, parse_version(text))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import largest_ratio
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import BY_FRACTION, RATIO_STEP
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
@@ -69,44 +69,41 @@ def _always(words: str) -> Callable[[Case], str]:
 
 
 def fitting_ratio(plan: Mapping[str, Any], available_bytes: int | None) -> float | None:
-    """The largest ratio that passes the server's check, from what it said was free and from the plan.
+    """A ratio that passes the server's check, from what it said was free and from the plan, which bounds it as well.
 
     Guard A compares one rank with the whole machine, so what is free has to do for all ranks. B and explicit sizes
     under D divide by the ranks and read live memory; the last rank then sees its peers' pools twice
-    (memory/host/host.py).
+    (memory/host/guard.py). All pools of the rank with the largest ones grow with the ratio; two hundredths less make up
+    for the rounding to pages.
     """
     host: Mapping[str, Any] = plan.get("host") or {}
-    device: Mapping[str, Any] = plan.get("device") or {}
-    candidates = [host["largest_ratio"]] if host.get("largest_ratio") else []
-    ranks, guard = host.get("ranks"), (host.get("guard") or {}).get("variant")
-    needed = (plan.get("sglang_version"), device.get("max_total_num_tokens"), device.get("bytes_per_token"), ranks)
-    if available_bytes is not None and all(needed):
-        if guard == "A":
-            bound = available_bytes // int(ranks or 1)
-        elif guard == "D" and host.get("sizing") == "fraction":
-            bound = available_bytes
-        else:
-            bound = available_bytes * int(ranks or 1) // (2 * int(ranks or 1) - 1)
-        if len(host.get("pools") or ()) > 1:
-            # Every kind of pool grows with the ratio; two hundredths less make up for the rounding to pages.
-            share = bound / host["bytes_per_rank"] if host.get("ratio") and host.get("bytes_per_rank") else 0
-            scaled = math.floor((host.get("ratio") or 0) * share * 100 - 2) / 100
-            return min([*candidates, scaled]) if scaled > 0 else None
-        try:
-            facts = version_facts(str(plan["sglang_version"]))
-        except Refusal:
-            return min(candidates, default=None)
-        found = largest_ratio(
-            facts,
-            int(device["max_total_num_tokens"]),
-            int(device.get("page_size") or 1),
-            int(device["bytes_per_token"]),
-            bound,
-        )
-        if found is None:
-            return None
-        candidates.append(found)
-    return min(candidates, default=None)
+    most, size, ranks = host.get("largest_ratio") or math.inf, host.get("bytes_per_rank"), host.get("ranks")
+    ratio = host.get("ratio") or _ratio_of_tokens(plan)
+    if available_bytes is None or not (ratio and size and ranks):
+        return most if most < math.inf else None
+    if (host.get("guard") or {}).get("variant") == "A":
+        bound = available_bytes // ranks
+    elif host.get("sizing") == BY_FRACTION:
+        bound = available_bytes
+    else:
+        bound = available_bytes * ranks // (2 * ranks - 1)
+    found = min(most, math.floor(ratio * bound * RATIO_STEP / size - 2) / RATIO_STEP)
+    return found if found > _excluded_ratio(plan) else None
+
+
+def _ratio_of_tokens(plan: Mapping[str, Any]) -> float | None:
+    """What pools of a given size come to as a ratio."""
+    tokens = (plan.get("host") or {}).get("tokens")
+    on_device = (plan.get("device") or {}).get("max_total_num_tokens")
+    return tokens / on_device if tokens and on_device else None
+
+
+def _excluded_ratio(plan: Mapping[str, Any]) -> float:
+    """The largest ratio that the release refuses whatever is free."""
+    try:
+        return 1.0 if version_facts(str(plan.get("sglang_version"))).smaller_than_device_is_fatal else 0.0
+    except Refusal:
+        return 0.0
 
 
 def _guard_message(case: Case) -> str:

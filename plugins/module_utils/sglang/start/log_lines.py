@@ -333,6 +333,11 @@ def rank_from_title(title: str) -> str | None:
     return " ".join(_PART.findall(match.group(1))) or SOLE_RANK
 
 
+def pipeline_stage(rank: str) -> int:
+    """C(PP1 TP0) -> 1; 0 for a rank of a server without stages."""
+    return next((int(part[2:]) for part in rank.split() if part.startswith("PP")), 0)
+
+
 def split_prefix(message: str) -> tuple[bool, str | None, str]:
     """(has SGLang's prefix, rank label, rest of the line)."""
     match = _PREFIX.match(message)

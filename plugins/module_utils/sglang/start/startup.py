@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_l
     STAGES,
     LogEvent,
     is_rank_scoped,
+    pipeline_stage,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
 
@@ -59,13 +60,28 @@ INFERRED_BYTES = 64 * MIB
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is waited for. C(bytes_per_rank): pinned by each rank; None or 0 if that is not known or not wanted."""
+    """What is waited for. C(bytes_by_stage): what each rank of a pipeline stage will pin, a number for each stage.
+
+    It is empty where that is not known or not wanted. All stages have equally many ranks.
+    """
 
     ranks: int | None = None
-    bytes_per_rank: int | None = None
+    bytes_by_stage: tuple[int, ...] = ()
     meter: str = "shmem"
     timeout_seconds: float = 3600.0
     stall_seconds: float = 120.0
+
+    def bytes_of(self, rank: str) -> int:
+        """What a rank will pin, 0 where that is not known."""
+        stage = pipeline_stage(rank)
+        return self.bytes_by_stage[stage] if stage < len(self.bytes_by_stage) else 0
+
+    @property
+    def bytes_total(self) -> int | None:
+        """What all ranks together will pin."""
+        if not self.ranks or not self.bytes_by_stage:
+            return None
+        return sum(self.bytes_by_stage) * self.ranks // len(self.bytes_by_stage) or None
 
 
 @dataclass(frozen=True)
@@ -247,11 +263,11 @@ def _with_readings(state: StartupState, readings: Iterable[RankReading]) -> Star
 
 def _with_inferred(state: StartupState) -> StartupState:
     """Bytes alone, for releases whose lines are not known and for lines that were lost."""
-    target = state.expected.bytes_per_rank
-    if not target or state.expected.meter not in ("shmem", "hugetlb"):
+    if state.expected.meter not in ("shmem", "hugetlb"):
         return state
     for rank in state.ranks:
-        if STAGES.index(rank.stage) >= STAGES.index("host_pool") or rank.raw_bytes is None:
+        target = state.expected.bytes_of(rank.rank)
+        if not target or STAGES.index(rank.stage) >= STAGES.index("host_pool") or rank.raw_bytes is None:
             continue
         grown = rank.raw_bytes - (rank.first_bytes or 0)
         if grown >= max(INFERRED_BYTES, INFERRED_SHARE * target):
@@ -279,7 +295,7 @@ def _baseline(state: StartupState, rank: RankState, announced_at: float | None) 
 
 def target_bytes(state: StartupState, rank: RankState) -> int | None:
     """What the rank will pin: the plan, or what the rank announced where that is more (printed to two decimals)."""
-    planned = state.expected.bytes_per_rank or 0
+    planned = state.expected.bytes_of(rank.rank)
     announced = rank.announced_bytes
     return (announced if announced > planned + GB // 100 else planned) or None
 
@@ -298,8 +314,8 @@ def planned_bytes(state: StartupState) -> int | None:
     """What all ranks together will pin."""
     targets = [target_bytes(state, rank) for rank in state.ranks]
     known = [one for one in targets if one is not None]
-    missing = max(0, (state.expected.ranks or 0) - len(state.ranks)) * (state.expected.bytes_per_rank or 0)
-    return sum(known) + missing or None
+    seen = sum(state.expected.bytes_of(rank.rank) for rank in state.ranks)
+    return sum(known) + max(0, (state.expected.bytes_total or 0) - seen) or None
 
 
 def _before(one: float | None, other: float | None) -> bool:
@@ -542,7 +558,7 @@ def expectation_from_plan(
     planned_timeout = unit.get("timeout_start_seconds")
     return Expectation(
         ranks=_int(host.get("ranks")),
-        bytes_per_rank=_int(host.get("bytes_per_rank")),
+        bytes_by_stage=tuple(_int(stage.get("pinned_bytes_per_rank")) or 0 for stage in host.get("stages") or ()),
         meter=str(host.get("meter") or "shmem"),
         timeout_seconds=float(timeout_seconds or planned_timeout or default_timeout_seconds),
         stall_seconds=float(stall_seconds),

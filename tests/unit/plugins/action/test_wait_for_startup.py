@@ -40,7 +40,7 @@ from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.
 
 PLAN = {
     "sglang_version": "0.5.23",
-    "host": {"ranks": 2, "bytes_per_rank": POOL, "meter": "shmem", "largest_ratio": 3.5},
+    "host": {"ranks": 2, "stages": [{"pinned_bytes_per_rank": POOL}], "meter": "shmem", "largest_ratio": 3.5},
     "unit": {"timeout_start_seconds": 300},
 }
 

@@ -244,6 +244,13 @@ def test_table_has_a_row_for_what_fits_and_the_closest_of_what_does_not() -> Non
     assert any(line.startswith("Nearest miss: ") for line in lines)
 
 
+def test_table_names_the_model_of_the_best_and_of_the_nearest_miss_where_there_are_several() -> None:
+    small = {"context_tokens": 4096, "concurrent_requests": 1}
+    lines = capacity_lines(weighed(asked(models=[QWEN, LLAMA], topology=box(1, 24_564), workload=small)))
+    assert any(line.startswith("Best: Llama-3.1-8B: 1 x ") for line in lines)
+    assert any(line.startswith("Nearest miss: Qwen3-32B: 1 x ") for line in lines)
+
+
 def test_table_says_why_a_model_has_no_row() -> None:
     found = weighed(asked(models=[QWEN, {**LLAMA, "weights": {}}], topology=box(1)))
     text = " ".join(" ".join(capacity_lines(found)).split())

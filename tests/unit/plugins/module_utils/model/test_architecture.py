@@ -12,7 +12,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.model.architecture
     attention_from_config,
     config_dtype,
     model_facts,
-    quantization_of,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import TINY
@@ -98,15 +97,6 @@ def test_incomplete_configurations_name_the_key(key: str, value: object) -> None
 )
 def test_dtype_that_auto_takes(config: dict[str, Any], expected: str) -> None:
     assert config_dtype(config) == expected
-
-
-def test_quantisation_of_weights_and_of_the_cache() -> None:
-    assert quantization_of(DEEPSEEK_V3) == ("fp8", False)
-    assert quantization_of(LLAMA_8B) == (None, False)
-    assert quantization_of({"quantization_config": {"quant_method": "modelopt", "kv_cache_quant_algo": "FP8"}}) == (
-        "modelopt",
-        True,
-    )
 
 
 def test_facts_of_a_draft_and_of_layers_that_draft() -> None:

@@ -87,12 +87,13 @@ GUARD = (
     "ValueError: Not enough host memory available. Requesting 8.00 GB but only have 1.50 GB free. Please reduce the "
     "size of the hierarchical cache."
 )
-# 8192 tokens of 2048 bytes on the device of each of two ranks.
+# 8192 tokens of 2048 bytes on the device of each of two ranks, and 8 GB on the host.
 PLAN: dict[str, Any] = {
     "sglang_version": "0.5.23",
     "device": {"max_total_num_tokens": 8192, "bytes_per_token": 2048, "page_size": 1},
     "host": {
         "ranks": 2,
+        "ratio": 476.84,
         "bytes_per_rank": 8_000_000_000,
         "sizing": "ratio",
         "guard": {"variant": "D"},
@@ -145,7 +146,7 @@ def seen(at: float, said: Iterable[str] = (), timestamp: float | None = None, **
 def start(**others: Any) -> StartupState:
     fields: dict[str, Any] = {
         "ranks": 2,
-        "bytes_per_rank": POOL,
+        "bytes_by_stage": (POOL,),
         "timeout_seconds": 600.0,
         "stall_seconds": 30.0,
         **others,

@@ -35,7 +35,7 @@ BYTES_PER_RANK = 536_872_960
 PLAN = {
     "sglang_version": "0.5.23",
     "device": {"max_total_num_tokens": 8192, "bytes_per_token": 2048, "page_size": 1},
-    "host": {"ranks": 2, "bytes_per_rank": BYTES_PER_RANK, "sizing": "ratio", "guard": {"variant": "D"}},
+    "host": {"ranks": 2, "bytes_per_rank": BYTES_PER_RANK, "sizing": "ratio", "ratio": 32.0, "guard": {"variant": "D"}},
 }
 
 
@@ -75,7 +75,7 @@ def looks(name: str, end: UnitStatus) -> Iterator[Observation]:
 def play(name: str, end: UnitStatus | None = None) -> StartupState:
     show = JOURNALS / f"{name}.show"
     end = end or parse_show(show.read_text(), "sglang-main.service")
-    state = initial(Expectation(ranks=2, bytes_per_rank=BYTES_PER_RANK), 0.0)
+    state = initial(Expectation(ranks=2, bytes_by_stage=(BYTES_PER_RANK,)), 0.0)
     for look in looks(name, end):
         state = advance(state, look)
     return state
@@ -104,7 +104,7 @@ def test_start_that_got_ready() -> None:
             "host_memory_guard",
             "TP0",
             "host pool of rank TP0: it asks for 33.55 GB and its check lets it have 5.94 GB.",
-            "Set hicache.ratio to 236.03 or less",
+            "Set hicache.ratio to 236.01 or less",
         ),
         (
             "register-refused",

@@ -68,6 +68,21 @@ def test_what_cannot_be_budgeted_is_refused(changes: dict[str, Any], code: str) 
     assert refusal.value.code == code
 
 
+@pytest.mark.parametrize("fraction", [None, 0.8])
+def test_a_measured_budget_that_holds_nothing_is_named_for_what_it_is(fraction: float | None) -> None:
+    """Neither a fraction nor more GPUs would make anything of it."""
+    topology = None if fraction else {"gpus": [{"index": 0}]}
+    changes: dict[str, Any] = {} if topology is None else {"topology": topology}
+    with pytest.raises(Refusal) as refusal:
+        planned(one_gpu(observed={"kv_pool_bytes": 1000}, server={"mem_fraction_static": fraction}, **changes))
+    assert refusal.value.code == "kv_budget_empty"
+    assert "observed.kv_pool_bytes is 1,000 bytes" in refusal.value.message
+    assert "None" not in str(refusal.value)
+    assert "larger GPUs" not in refusal.value.remedy
+    assert "tensor_parallel_size" not in refusal.value.remedy
+    assert "leave it out" in refusal.value.remedy
+
+
 def test_budget_from_measured_memory_follows_the_formula() -> None:
     # 95.6 and 21.89 GiB of the record, to two decimals: 159,184.9 tokens, within their rounding of 159,277.
     arguments = founding(

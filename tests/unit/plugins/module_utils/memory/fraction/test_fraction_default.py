@@ -120,7 +120,6 @@ def test_towers_by_release() -> None:
     asked: dict[str, Any] = {"architecture": "Qwen2_5_VLForConditionalGeneration", "vision": tower}
     plain = default("0.5.9").fraction
     assert default("0.5.9", **asked).fraction == plain * 0.95
-    assert default("0.5.9", **asked, extra_arguments={"language-only": True}).fraction == plain
     assert default("0.4.9", **asked).fraction == default("0.4.9").fraction * 0.9
     # When it loads the model, and of a given fraction, too.
     assert default("0.4.8", **asked).fraction == default("0.4.8").fraction

@@ -70,8 +70,8 @@ def captured(
         ("0.5.23", {"extra_arguments": {"moe-a2a-backend": "deepep"}}, "breakable"),
         ("0.5.23", {"extra_arguments": {"moe-a2a-backend": "mooncake"}}, "disabled"),
         ("0.5.16", {"extra_arguments": {"moe-a2a-backend": "deepep"}}, "disabled"),
-        ("0.5.14", {"extra_arguments": {"cpu-offload-gb": 4}}, "disabled"),
-        ("0.5.14", {"extra_arguments": {"cpu-offload-gb": 0}}, "tc_piecewise"),
+        ("0.5.14", {"extra_arguments": {"expert-distribution-recorder-mode": "stat"}}, "disabled"),
+        ("0.5.14", {"extra_arguments": {"lora-paths": []}}, "tc_piecewise"),
         ("0.5.9", {"extra_arguments": {"enable-piecewise-cuda-graph": True}}, "tc_piecewise"),
     ],
 )

@@ -12,7 +12,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host i
     Sizing,
     auto_ratio,
     largest_near,
-    largest_ratio,
     pool_tokens,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
@@ -51,34 +50,6 @@ def test_auto_sizing_shrinks_the_default_ratio_until_the_pools_fit() -> None:
     # ((110.74 - 10.74) GB // 8 ranks x 0.8) x 0.95 / 10 GB
     assert auto_ratio(facts, device, 8, 100 * GB + 10 * GIB, 0.8) == pytest.approx(0.95)
     assert auto_ratio(facts, device, 8, 10 * GIB, 0.8) == 0
-
-
-@pytest.mark.parametrize("release", ["0.5.4", "0.5.9", "0.5.23"])
-@pytest.mark.parametrize("page_size", [1, 16, 64])
-@pytest.mark.parametrize("device_tokens", [1_000, 40_001, 159_277])
-@pytest.mark.parametrize("per_token", [2_048, 70_272])
-@pytest.mark.parametrize("limit", [3 * GB, 17_000_000_001, 48_157_822_720])
-def test_largest_ratio_fits_and_the_next_step_does_not(
-    release: str, page_size: int, device_tokens: int, per_token: int, limit: int
-) -> None:
-    facts = version_facts(release)
-
-    def pinned(ratio: float) -> int:
-        return per_token * pool_tokens(facts, device_tokens, page_size, per_token, Sizing("ratio", ratio=ratio))
-
-    found = largest_ratio(facts, device_tokens, page_size, per_token, limit)
-    if found is None:
-        # The smallest pool that the release accepts is too large already.
-        assert pinned(1.01 if facts.smaller_than_device_is_fatal else 0.01) > limit
-        return
-    assert pinned(found) <= limit
-    assert pinned((round(found * 100) + 1) / 100) > limit
-
-
-@pytest.mark.parametrize("limit", [0, -1, -(10**12)])
-def test_nothing_fits_into_nothing(limit: int) -> None:
-    facts = version_facts("0.5.23")
-    assert largest_ratio(facts, 1_000, 1, 70_272, limit) is None
 
 
 @given(st.integers(0, 10_000), st.integers(-50, 20_000))

@@ -108,6 +108,13 @@ class TestPowersOfTwo:
         asked = founding(sglang_version=release, model=DEEPSEEK, hicache={"ratio": 5.0 if release > "0.5.4" else 4.0})
         assert said in refusal_of(asked).message
 
+    def test_time_and_locked_memory_are_those_of_what_is_pinned(self) -> None:
+        plan = planned(founding(sglang_version="0.5.4", model=DEEPSEEK, allow_oversubscription=True))
+        assert plan["host"]["pinned_bytes_total"] == 8 * 64 * GIB > plan["host"]["bytes_total"]
+        assert plan["unit"]["limit_memlock_bytes"] == 64 * GIB + GIB
+        pinning = plan["host"]["pinned_bytes_total"] / plan["timing"]["pin_bytes_per_second"]
+        assert plan["timing"]["pin_seconds"] == pytest.approx(pinning, abs=0.1)
+
     def test_the_servers_check_counts_powers_of_two_in_its_limit(self) -> None:
         host = planned(with_nodes(founding(sglang_version="0.5.4", model=DEEPSEEK), [{"id": 0}, {"id": 1}], 600 * GB))
         limit = next(limit for limit in host["host"]["limits"] if limit["name"].startswith("guard"))

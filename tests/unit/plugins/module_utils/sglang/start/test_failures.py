@@ -90,31 +90,39 @@ def test_line_that_names_the_cause(line: str, code: str, words: str, remedy: str
 def test_guard_remedy_is_the_largest_ratio_that_passes_the_last_rank_s_check() -> None:
     found = diagnose(died(GUARD), PLAN)
     # 1.50 GB a rank on 2 ranks leave 2 x 1.50 / 3 = 1.00 GB for each, as the last check counts the peer's pool twice:
-    # 59.60 x 8192 + 1 tokens of 2048 bytes are 0.99992 GB.
+    # an eighth of 8 GB at ratio 476.84, which is 59.605, less two hundredths.
     assert found.evidence == {
         "requested_bytes": 8_000_000_000,
         "available_bytes": 1_500_000_000,
-        "largest_ratio": 59.6,
+        "largest_ratio": 59.58,
     }
-    assert found.remedy == "Set hicache.ratio to 59.6 or less, or free host memory."
+    assert found.remedy == "Set hicache.ratio to 59.58 or less, or free host memory."
 
 
 @pytest.mark.parametrize(
     ("host", "available", "ratio"),
     [
         ({"largest_ratio": 12.5}, 1_500_000_000, 12.5),  # the plan's own bound is tighter
-        ({"guard": {"variant": "A"}}, 1_500_000_000, 44.7),  # one rank is let have what both have to share
-        ({"sizing": "fraction"}, 1_500_000_000, 89.4),  # booked against one snapshot
+        ({"guard": {"variant": "A"}}, 1_500_000_000, 44.68),  # one rank is let have what both have to share
+        ({"sizing": "fraction"}, 1_500_000_000, 89.38),  # booked against one snapshot
         ({}, 0, None),
         ({}, -3_100_000_000, None),
         ({}, None, 90.0),
-        # 8 GB a rank at ratio 40 in two pools: 1 GB takes an eighth of the ratio, less two hundredths.
-        ({"pools": [{"kind": "kv"}, {"kind": "swa"}], "ratio": 40.0}, 1_500_000_000, 4.98),
-        ({"pools": [{"kind": "kv"}, {"kind": "swa"}], "ratio": None}, 1_500_000_000, None),
+        # 8 GB a rank at ratio 40, in however many pools: 1 GB takes an eighth of the ratio, less two hundredths.
+        ({"ratio": 40.0}, 1_500_000_000, 4.98),
+        ({"ratio": None, "tokens": 40 * 8192}, 1_500_000_000, 4.98),  # a size in the place of a ratio
+        ({"ratio": None}, 1_500_000_000, 90.0),  # how the pools grow is not known
     ],
 )
 def test_fitting_ratio(host: dict[str, Any], available: int | None, ratio: float | None) -> None:
     assert fitting_ratio({**PLAN, "host": {**PLAN["host"], **host}}, available) == ratio
+
+
+def test_no_ratio_fits_where_the_release_wants_more_than_the_device_holds() -> None:
+    # An eighth of ratio 8 is left, and to 0.5.14 a host pool has to be larger than its device pool.
+    plan = {**PLAN, "host": {**PLAN["host"], "ratio": 8.0}}
+    assert fitting_ratio(plan, 1_500_000_000) == 0.98
+    assert fitting_ratio({**plan, "sglang_version": "0.5.12"}, 1_500_000_000) is None
 
 
 def test_guard_remedy_without_a_plan_is_a_share() -> None:

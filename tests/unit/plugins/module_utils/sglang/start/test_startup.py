@@ -11,7 +11,10 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
     DEATH_GRACE_SECONDS,
+    StartupState,
+    all_pinned,
     expectation_from_plan,
+    initial,
     pinned_bytes,
     planned_bytes,
     wants_probe,
@@ -95,7 +98,7 @@ def test_several_pools_of_a_rank_add_up() -> None:
 
 def test_plan_is_exact_where_the_line_is_rounded() -> None:
     assert planned_bytes(pinning()) == 2 * POOL
-    assert planned_bytes(after(start(bytes_per_rank=None), seen(1.0, PIN))) == 820_000_000
+    assert planned_bytes(after(start(bytes_by_stage=()), seen(1.0, PIN))) == 820_000_000
 
 
 def test_bytes_that_lay_there_before_are_not_pinned_by_the_pool() -> None:
@@ -315,15 +318,50 @@ def test_journal_that_goes_on_is_read_to_its_end_before_judging() -> None:
 
 def test_expectation_of_a_plan() -> None:
     plan = {
-        "host": {"ranks": 8, "bytes_per_rank": 44_770_853_376, "meter": "anon"},
+        "host": {
+            "ranks": 8,
+            "bytes_per_rank": 33_000_000_000,
+            "stages": [{"bytes_per_rank": 33_000_000_000, "pinned_bytes_per_rank": 34_359_738_368}],
+            "meter": "anon",
+        },
         "unit": {"timeout_start_seconds": 1800},
     }
     found = expectation_from_plan(plan, None, 120.0)
-    assert (found.ranks, found.bytes_per_rank, found.meter) == (8, 44_770_853_376, "anon")
+    # what is pinned, not what was asked for: the allocator rounds up
+    assert (found.bytes_of("TP7"), found.bytes_total, found.meter) == (34_359_738_368, 274_877_906_944, "anon")
     assert (found.timeout_seconds, found.stall_seconds) == (1800.0, 120.0)
     assert expectation_from_plan(plan, 60.0, 120.0).timeout_seconds == 60.0
 
 
+def test_each_pipeline_stage_pins_what_its_own_layers_take() -> None:
+    stages = [{"pinned_bytes_per_rank": POOL}, {"pinned_bytes_per_rank": POOL // 2}]
+    found = expectation_from_plan({"host": {"ranks": 4, "stages": stages}}, None, 120.0)
+    assert [found.bytes_of(rank) for rank in ("PP0 TP0", "PP0 TP1", "PP1 TP0", "PP1 TP1")] == [
+        POOL,
+        POOL,
+        POOL // 2,
+        POOL // 2,
+    ]
+    # A rank of the second stage is the first that is seen: three are missing.
+    state = after(initial(found, 0.0), seen(1.0, ["PP1 TP0] Load weight begin. avail mem=23.21 GB"]))
+    assert [rank.rank for rank in state.ranks] == ["PP1 TP0"]
+    assert planned_bytes(state) == found.bytes_total == 3 * POOL
+
+
+def test_start_over_stages_is_complete_once_each_rank_has_its_own() -> None:
+    stages = [{"pinned_bytes_per_rank": POOL}, {"pinned_bytes_per_rank": POOL // 2}]
+    expected = expectation_from_plan({"host": {"ranks": 2, "stages": stages}}, None, 120.0)
+    ranks = replace(reading("TP0", 0), rank="PP0 TP0"), replace(reading("TP1", 0), rank="PP1 TP0")
+    state = after(initial(expected, 0.0), seen(1.0, ranks=ranks))
+
+    def held(first: int, second: int) -> StartupState:
+        grown = (replace(ranks[0], shmem_bytes=first), replace(ranks[1], shmem_bytes=second))
+        return after(state, seen(2.0, ranks=grown))
+
+    assert all_pinned(held(POOL, POOL // 2))
+    assert not all_pinned(held(POOL, POOL // 4))
+
+
 def test_expectation_without_a_plan() -> None:
     found = expectation_from_plan({}, None, 120.0)
-    assert (found.ranks, found.bytes_per_rank, found.meter, found.timeout_seconds) == (None, None, "shmem", 3600.0)
+    assert (found.ranks, found.bytes_total, found.meter, found.timeout_seconds) == (None, None, "shmem", 3600.0)

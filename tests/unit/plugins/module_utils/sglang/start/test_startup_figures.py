@@ -55,7 +55,7 @@ POOL = 44_770_923_648
 
 
 def watched(lines: dict[float, tuple[str, ...]] | None = None, version: str = VERSION) -> StartupState:
-    state = initial(Expectation(ranks=2, bytes_per_rank=POOL), 0.0)
+    state = initial(Expectation(ranks=2, bytes_by_stage=(POOL,)), 0.0)
     for at, said in (lines or LINES).items():
         found = [*events(said, at, version)]
         if at == 10.0:
