@@ -14,12 +14,21 @@ from ansible.utils.display import Display
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import reading_from_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis import diagnose, last_lines
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import event_from_dict
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
-    Observation,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import (
+    diagnose,
+    last_lines,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_figures import figures
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import (
+    LiveLines,
+    ranks_as_dicts,
+    timeline,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import (
+    observation_from_result,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     StartupState,
     advance,
     expectation_from_plan,
@@ -28,13 +37,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.start
     planned_bytes,
     wants_probe,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_figures import figures
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import (
-    LiveLines,
-    ranks_as_dicts,
-    timeline,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import unit_from_dict
 
 # A node that cannot be reached is tried again for this long; the start goes on without us meanwhile.
 RECONNECT_SECONDS = 120.0
@@ -113,7 +115,7 @@ class ActionModule(ActionBase):
             if look.get("failed") or look.get("unreachable"):
                 return state, look
             cursor, known = look["cursor"], look["ranks"]
-            state = advance(state, _observation(look, self.clock()))
+            state = advance(state, observation_from_result(look, self.clock()))
             text = lines.due(state)
             if text is not None:
                 Display().display(f"{host}  {name}  {text}")
@@ -198,24 +200,6 @@ def _check(arguments: dict[str, Any]) -> None:
             "Expected more than 0.",
             {"timeout_seconds": arguments["timeout_seconds"]},
         )
-
-
-def _observation(look: dict[str, Any], at: float) -> Observation:
-    return Observation(
-        at=at,
-        unit=unit_from_dict(look["unit"]),
-        events=tuple(event_from_dict(one) for one in look["events"]),
-        ranks=tuple(reading_from_dict(one) for one in look["ranks"]),
-        lines=look["lines"],
-        started_at=look["unit"].get("started_at"),
-        read_at=look["read_at"],
-        resident_bytes=look["activity"]["resident_bytes"],
-        read_bytes=look["activity"]["read_bytes"],
-        host_available_bytes=look["host"].get("memory_available_bytes"),
-        serves=look["serves"],
-        tail=tuple(look["tail"]),
-        more=look["more"],
-    )
 
 
 def _report(state: StartupState) -> dict[str, Any]:

@@ -297,7 +297,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import (
     title_of,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import meter_of, parse_version
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import (
     LogEvent,
     parse_line,
     rank_from_title,

@@ -30,7 +30,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import (
     parse_status,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.metrics import parse_metrics
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import listening, unit_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import parse_show
 

@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import parse_line
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_figures import figures
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     Expectation,
-    Observation,
     advance,
     initial,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_figures import figures
 from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import RUNNING
 

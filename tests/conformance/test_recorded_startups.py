@@ -13,16 +13,19 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis import Diagnosis, diagnose
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import parse_line
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import (
+    Diagnosis,
+    diagnose,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import timeline
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     Expectation,
-    Observation,
     StartupState,
     advance,
     initial,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import timeline
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
 from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import FAILED, KILLED, RUNNING

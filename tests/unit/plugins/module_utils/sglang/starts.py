@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import LogEvent, parse_line
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import LogEvent, parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     Expectation,
-    Observation,
     StartupState,
     advance,
     initial,

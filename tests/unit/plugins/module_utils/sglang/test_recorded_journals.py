@@ -17,16 +17,19 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import Record, parse_record
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis import diagnose, last_lines
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import parse_line
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import (
+    diagnose,
+    last_lines,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import timeline
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     Expectation,
-    Observation,
     StartupState,
     advance,
     initial,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import timeline
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus, parse_show
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import RUNNING
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import (
     diagnose,
     last_lines,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import HostReading
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     BOOT,
     FAILED,
@@ -212,7 +213,7 @@ def test_stall_names_a_stopped_rank_first() -> None:
 
 
 def test_stall_for_want_of_memory() -> None:
-    found = stalled(seen(40.0, ranks=both(MIB, MIB), host_available_bytes=100_000_000))
+    found = stalled(seen(40.0, ranks=both(MIB, MIB), host=HostReading(memory_available_bytes=100_000_000)))
     assert found.causes[0] == "host memory is short: 0.82 GB still to be pinned and 0.10 GB available"
     assert found.evidence["limit_seconds"] == 30.0
 

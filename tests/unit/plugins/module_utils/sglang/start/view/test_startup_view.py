@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import StartupState
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import (
     LiveLines,
     eta_seconds,
     live_line,
     ranks_as_dicts,
     timeline,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import StartupState
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     BOOT,
     HALF,

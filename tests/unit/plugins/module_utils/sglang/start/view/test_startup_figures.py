@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_figures import figures
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     Expectation,
-    Observation,
     StartupState,
     advance,
     initial,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_figures import figures
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     RUNNING,
     VERSION,

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_gb, format_seconds
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.failures import RULES, Case
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import LogEvent
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.failures import RULES, Case
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import LogEvent
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import WORDS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     RankState,
     StartupState,
     dead_ranks,
@@ -27,7 +28,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.start
     planned_bytes,
     quiet_limit_seconds,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import WORDS
 
 # Exceptions of a process whose peer or parent went away before it.
 FOLLOW_UPS = ("BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError", "EOFError", "DistNetworkError")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis import diagnose
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.failures import fitting_ratio
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import diagnose
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.failures import fitting_ratio
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import GUARD, PLAN, died
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_seconds
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import STAGES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import STAGES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     StartupState,
     all_pinned,
     pinned_bytes,

@@ -16,13 +16,14 @@ from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, MIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import (
     SOLE_RANK,
     STAGES,
     LogEvent,
     is_rank_scoped,
     pipeline_stage,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
 
 # Lines after which the server cannot come up any more. Other failures count once it has died of them.
@@ -82,30 +83,6 @@ class Expectation:
         if not self.ranks or not self.bytes_by_stage:
             return None
         return sum(self.bytes_by_stage) * self.ranks // len(self.bytes_by_stage) or None
-
-
-@dataclass(frozen=True)
-class Observation:
-    """One look at the node. C(lines): records of the journal since the last look, access log left out.
-
-    C(resident_bytes) and C(read_bytes) are of all processes of the unit. C(read_at): when the bytes of the ranks were
-    read, in UNIX seconds of the node.
-    C(more): the journal goes on where this look ended, so its present end is not known yet.
-    """
-
-    at: float
-    unit: UnitStatus
-    events: tuple[LogEvent, ...] = ()
-    ranks: tuple[RankReading, ...] = ()
-    lines: int = 0
-    started_at: float | None = None
-    read_at: float | None = None
-    resident_bytes: int = 0
-    read_bytes: int = 0
-    host_available_bytes: int | None = None
-    serves: bool | None = None
-    tail: tuple[str, ...] = ()
-    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -203,9 +180,9 @@ def advance(state: StartupState, seen: Observation) -> StartupState:
         n_restarts=seen.unit.n_restarts if state.n_restarts is None else state.n_restarts,
         read_at=seen.read_at,
         first_read_at=seen.read_at if state.first_read_at is None else state.first_read_at,
-        host_available_bytes=seen.host_available_bytes,
+        host_available_bytes=seen.host.memory_available_bytes,
         first_available_bytes=(
-            seen.host_available_bytes if state.first_available_bytes is None else state.first_available_bytes
+            seen.host.memory_available_bytes if state.first_available_bytes is None else state.first_available_bytes
         ),
         tail=(state.tail + seen.tail)[-200:],
     )
@@ -466,7 +443,7 @@ def _with_samples(state: StartupState, seen: Observation) -> StartupState:
     if pinned is not None and state.stage == "host_pool":
         kept = [one for one in samples if one[0] >= seen.at - RATE_WINDOW_SECONDS]
         samples = (*kept, (seen.at, pinned))
-    reading = (pinned or 0, seen.resident_bytes, seen.read_bytes)
+    reading = (pinned or 0, seen.activity.resident_bytes, seen.activity.read_bytes)
     moved = any(new > old + PROGRESS_BYTES for new, old in zip(reading, state.high_water))
     high_water = (
         max(reading[0], state.high_water[0]),

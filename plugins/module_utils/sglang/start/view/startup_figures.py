@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import LOG_STEP_BYTES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     StartupState,
     pinned_bytes,
     span_of,

@@ -15,13 +15,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host i
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.log_lines import LogEvent
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import LogEvent
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import WORDS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     StartupState,
     pinned_bytes,
     planned_bytes,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import WORDS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import signal_name
 
 

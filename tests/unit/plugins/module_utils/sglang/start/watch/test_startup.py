@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import live_line, timeline
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import (
+    Activity,
+    HostReading,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
     DEATH_GRACE_SECONDS,
     StartupState,
     all_pinned,
@@ -19,7 +24,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.start
     planned_bytes,
     wants_probe,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.startup_view import live_line, timeline
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     BOOT,
     FAILED,
@@ -138,7 +142,13 @@ def test_late_watcher_of_private_memory_supposes_that_it_is_there() -> None:
 
 def test_late_watcher_of_driver_memory_does_not_know() -> None:
     begun = events(["TP0] Allocating 0.41 GB host memory for hierarchical KV cache."], 3.0, "0.5.4")
-    late = seen(1.0, events=begun, ranks=(reading("TP0", 0),), host_available_bytes=9_000_000_000, read_at=9.0)
+    late = seen(
+        1.0,
+        events=begun,
+        ranks=(reading("TP0", 0),),
+        host=HostReading(memory_available_bytes=9_000_000_000),
+        read_at=9.0,
+    )
     assert pinned_bytes(after(start(ranks=1, meter="available"), late)) is None
 
 
@@ -160,8 +170,8 @@ def test_driver_memory_shows_only_in_what_is_available() -> None:
     begun = events(["TP0] Allocating 0.41 GB host memory for hierarchical KV cache."], 3.0, "0.5.4")
     state = after(
         start(ranks=1, meter="available"),
-        seen(1.0, events=begun, ranks=(reading("TP0", 0),), host_available_bytes=10_000_000_000),
-        seen(2.0, ranks=(reading("TP0", 0),), host_available_bytes=9_800_000_000),
+        seen(1.0, events=begun, ranks=(reading("TP0", 0),), host=HostReading(memory_available_bytes=10_000_000_000)),
+        seen(2.0, ranks=(reading("TP0", 0),), host=HostReading(memory_available_bytes=9_800_000_000)),
     )
     assert pinned_bytes(state) == 200_000_000
 
@@ -260,7 +270,13 @@ def test_nothing_moving_is_a_stall() -> None:
 
 
 @pytest.mark.parametrize(
-    "sign", [{"lines": 1}, {"ranks": both(MIB, 5 * MIB)}, {"read_bytes": 9 * MIB}, {"resident_bytes": 9 * MIB}]
+    "sign",
+    [
+        {"lines": 1},
+        {"ranks": both(MIB, 5 * MIB)},
+        {"activity": Activity(read_bytes=9 * MIB)},
+        {"activity": Activity(resident_bytes=9 * MIB)},
+    ],
 )
 def test_any_byte_and_any_line_is_a_sign_of_life(sign: dict[str, Any]) -> None:
     state = after(pinning(3.0), seen(30.0, **sign), seen(50.0, ranks=both(MIB, MIB)))
