@@ -105,10 +105,10 @@ campaign: setup ## long seeded runs; `make test` holds a small slice of each
 	$(PYTEST) -q $(JUNIT) tests/campaign --rounds=$(or $(ROUNDS),200) --seed=$(or $(SEED),1) $(ARGS)
 
 .PHONY: bench
-bench: setup ## counts and ratios: what a survey of a large node costs, and how many plans a second
+bench: setup ## counts and ratios: what a survey of a large node costs, how many plans a second; PART=startup: a wait
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	cd $(COLLECTION)
-	for part in $(or $(PART),probe plans); do
+	for part in $(or $(PART),probe plans log_lines eta); do
 	  PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)/$(VENV)/bin/python tests/benchmarks/$$part.py $(ARGS)
 	done
 
@@ -117,6 +117,7 @@ docs: ## plugin documentation, changelog and README against the code
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	antsibull-changelog lint
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-problems --check
+	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-failures --check
 	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all .
 
 .PHONY: pictures

@@ -4,45 +4,112 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from ansible.errors import AnsibleConnectionFailure
+from ansible import constants, context
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
+from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import METERS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import (
     diagnose,
     last_lines,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_figures import figures
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import (
-    LiveLines,
-    ranks_as_dicts,
-    timeline,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.result import Diagnosis
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.request import LOG_TYPES, request_from
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.audience import (
+    CHOICES,
+    shows_live_lines,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.closing import (
+    closing_line,
+    given_up_line,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.pace import least_seconds, wait_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.result import (
+    failure_message,
+    given_up_message,
+    joined,
+    release_problems,
+    report_of,
+    would_wait_for,
+    would_wait_line,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.expectation import (
+    Expectation,
+    expectation_from_plan,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import (
     observation_from_result,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import advance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import (
     StartupState,
-    advance,
-    expectation_from_plan,
     initial,
-    pinned_bytes,
-    planned_bytes,
-    wants_probe,
+    log_is_trusted,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.verdict import wants_probe
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.live_lines import (
+    LiveLines,
+    Voice,
+    audience_of,
+    write_lines_at_once,
+)
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.patient_call import GaveUp, Means, call_patiently
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.time_limit import at_most
 
-# A node that cannot be reached is tried again for this long; the start goes on without us meanwhile.
-RECONNECT_SECONDS = 120.0
-RECONNECT_PAUSES = (1.0, 2.0, 4.0, 8.0)
-# So much of the journal is kept for the message of a failure.
+MODULE = "gpufleet.sglang.startup_status_info"
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "unit": {"type": "str"},
+    "log": {
+        "type": "dict",
+        "options": {
+            "type": {"type": "str", "choices": list(LOG_TYPES), "default": "journal"},
+            "path": {"type": "path"},
+            "container": {"type": "str"},
+        },
+    },
+    "invocation_id": {"type": "str"},
+    "sglang_version": {"type": "str", "required": True},
+    "plan": {"type": "dict", "default": {}},
+    "ranks": {"type": "int"},
+    "planned_bytes": {"type": "int"},
+    "meter": {"type": "str", "choices": list(METERS)},
+    "ready_url": {"type": "str"},
+    "timeout_seconds": {"type": "float"},
+    "stall_seconds": {"type": "float", "default": 120},
+    "poll_seconds": {"type": "float"},
+    "reconnect_seconds": {"type": "float", "default": 120},
+    "live_lines": {"type": "str", "choices": list(CHOICES)},
+}
+RANGES = {
+    "poll_seconds": (0.1, 30.0),
+    "stall_seconds": (1.0, 86400.0),
+    "reconnect_seconds": (0.0, 86400.0),
+    "ranks": (1.0, 4096.0),
+    "planned_bytes": (1.0, 1e18),
+}
+REBOOTED = Diagnosis(
+    code="node_rebooted",
+    message="The node was rebooted while its server started.",
+    remedy="Find out why (`last -x`, `journalctl -b -1` on the node), then run the play again.",
+)
+LIVE_LINES = "GPUFLEET_LIVE_LINES"
+# So many lines of the log are kept for the message of a failure.
 LINES = 60
+# A node that is short of memory takes its time to start a module; after this long it is taken for out of reach. Less
+# where little patience was asked for.
+ANSWER_SECONDS = (15.0, 60.0)
+
+
+# Plugins are loaded by the main process before its workers are made, so this is the place to ask for it.
+write_lines_at_once()
 
 
 class ActionModule(ActionBase):
@@ -58,71 +125,97 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _unused, arguments = self.validate_argument_spec(
-            argument_spec={
-                "unit": {"type": "str", "required": True},
-                "invocation_id": {"type": "str"},
-                "sglang_version": {"type": "str", "required": True},
-                "plan": {"type": "dict", "default": {}},
-                "ready_url": {"type": "str"},
-                "timeout_seconds": {"type": "float"},
-                "stall_seconds": {"type": "float", "default": 120},
-                "poll_seconds": {"type": "float", "default": 2},
-            }
+            argument_spec=ARGUMENTS, required_by={"planned_bytes": "ranks"}
         )
         result["changed"] = False
         try:
-            parse_version(arguments["sglang_version"])
             _check(arguments)
+            request_from({**arguments, "wait_seconds": 0})
         except Refusal as refusal:
-            return {**result, "failed": True, "msg": str(refusal), "failure": refusal.as_dict()}
-        expected = expectation_from_plan(
-            arguments["plan"] or {}, arguments["timeout_seconds"], arguments["stall_seconds"]
-        )
+            return {**result, **refusal.as_result()}
+        expected, problems = _expected(arguments), release_problems(arguments["sglang_version"])
         if self._task.check_mode:
             # The unit may not exist yet and is not started; nothing on the node is asked.
-            result["would_wait"] = {
-                "unit": arguments["unit"],
-                "invocation_id": arguments["invocation_id"],
-                "ranks": expected.ranks,
-                "planned_bytes": expected.bytes_total,
-                "meter": expected.meter,
-                "timeout_seconds": expected.timeout_seconds,
-                "stall_seconds": expected.stall_seconds,
-            }
-            result["outcome"] = None
-            return result
-        state = initial(expected, self.clock(), arguments["invocation_id"])
-        state, unreachable = self._watch(state, arguments, task_vars or {})
-        result.update(_report(state))
-        if unreachable is not None:
-            result.update(unreachable)
-            return result
-        if state.verdict != "ready":
-            result.update(_failure(state, arguments))
-        return result
+            watched = {name: arguments[name] for name in ("unit", "log", "invocation_id")}
+            would = would_wait_for(expected, arguments["plan"] or {}, arguments["sglang_version"], watched)
+            if self._is_shown(arguments):
+                host = (task_vars or {}).get("inventory_hostname", "")
+                Display().display(f"{host}  {_instance(arguments)}  {would_wait_line(would)}")
+            return {**result, "outcome": None, "would_wait": would, "problems": problems}
+        return {**result, **self._watched(expected, problems, arguments, task_vars or {})}
 
-    def _watch(
-        self, state: StartupState, arguments: dict[str, Any], task_vars: dict[str, Any]
-    ) -> tuple[StartupState, dict[str, Any] | None]:
-        host = task_vars.get("inventory_hostname", "")
-        name = arguments["unit"].removesuffix(".service").removeprefix("sglang-")
-        lines = LiveLines()
-        cursor: str | None = None
-        known: list[dict[str, Any]] = []
+    def _watched(
+        self,
+        expected: Expectation,
+        problems: list[dict[str, str]],
+        arguments: dict[str, Any],
+        task_vars: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Follows the start to its end, shows it, and returns the result."""
+        host = str(task_vars.get("inventory_hostname", ""))
+        state = initial(expected, self.clock(), arguments["invocation_id"])
+        live = self._live(host, state, arguments, task_vars)
+        look: dict[str, Any] = {}
+        boot_id: str | None = None
+        unread = bool(problems)
         while state.verdict is None:
             asked = self.clock()
-            look = self._look(state, arguments, cursor, known, task_vars)
-            if look.get("failed") or look.get("unreachable"):
-                return state, look
-            cursor, known = look["cursor"], look["ranks"]
-            state = advance(state, observation_from_result(look, self.clock()))
-            text = lines.due(state)
-            if text is not None:
-                Display().display(f"{host}  {name}  {text}")
-            if state.verdict is None and not look["more"]:
-                # The node returns early on news; news that never ends must not keep it busy.
-                self._pause(arguments["poll_seconds"] / 4 - (self.clock() - asked))
-        return state, None
+            blind = unread or not log_is_trusted(state)
+            wait = wait_seconds(state, live.watched, blind, arguments["poll_seconds"])
+            pending = live.due_in_seconds(state)
+            wait = wait if pending is None else min(wait, max(pending, least_seconds(live.watched)))
+            try:
+                look = self._look(state, arguments, look, wait, live, task_vars)
+            except GaveUp as gave_up:
+                state = replace(state, now=self.clock())
+                live.end(state, given_up_line(state, gave_up.code), lost=True)
+                message = given_up_message(host, _subject(arguments), state, gave_up.message, gave_up.remedy)
+                # An unreachable host has not failed for Ansible, and it is told apart so in the recap.
+                ended = {"unreachable": True} if gave_up.unreachable else {"failed": True}
+                return {**report_of(state, problems), **ended, "msg": message, "failure": gave_up.as_dict()}
+            if look.get("failed"):
+                return {**report_of(state, problems), **look}
+            problems = joined(problems, look["problems"])
+            boot_id = boot_id or look.get("boot_id")
+            if look.get("boot_id") not in (None, boot_id):
+                state = replace(state, now=self.clock(), verdict="failed", reason=REBOOTED.code)
+            else:
+                state = advance(state, observation_from_result(look, self.clock()))
+            if state.verdict is None:
+                live.update(state, state.now)
+                if not look["more"]:
+                    # The node returns early on news; news that never ends must not keep it busy.
+                    self._pause(least_seconds(live.watched) - (self.clock() - asked))
+        report = report_of(state, problems)
+        if state.verdict == "ready":
+            live.end(state, closing_line(state, report["figures"]["start_seconds"]))
+            return report
+        found = REBOOTED if state.reason == REBOOTED.code else diagnose(state, arguments["plan"] or {})
+        lines = last_lines(state)
+        live.end(
+            state, closing_line(state, None, found.code if found.rank is None else f"{found.code} of {found.rank}")
+        )
+        message = failure_message(host, _subject(arguments), state, f"{found.message} {found.remedy}", lines)
+        return {**report, "failed": True, "msg": message, "failure": found.as_dict(), "last_lines": lines}
+
+    def _is_shown(self, arguments: Mapping[str, Any]) -> bool:
+        choice = arguments["live_lines"] or os.environ.get(LIVE_LINES) or "auto"
+        return shows_live_lines(choice, audience_of(self._task, context.CLIARGS))
+
+    def _live(
+        self, host: str, state: StartupState, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]
+    ) -> LiveLines:
+        shown = self._is_shown(arguments)
+        display = Display()
+        return LiveLines(
+            Voice(display.display if shown else None, display.display if shown and display.verbosity > 0 else None),
+            root=constants.DEFAULT_LOCAL_TMP,
+            together=str(self._task._uuid),
+            batch=task_vars.get("ansible_play_batch") or (),
+            host=host,
+            instance=_instance(arguments),
+            state=state,
+        )
 
     def _pause(self, seconds: float) -> None:
         if seconds > 0:
@@ -132,47 +225,43 @@ class ActionModule(ActionBase):
         self,
         state: StartupState,
         arguments: dict[str, Any],
-        cursor: str | None,
-        known: list[dict[str, Any]],
+        before: Mapping[str, Any],
+        wait: float,
+        live: LiveLines,
         task_vars: dict[str, Any],
     ) -> dict[str, Any]:
-        """One call on the node, repeated for a while when the connection breaks."""
+        """One call on the node, from where the last one ended."""
         module_args = {
             "unit": arguments["unit"],
+            "log": arguments["log"],
             "invocation_id": state.invocation_id,
-            "cursor": cursor,
+            "cursor": before.get("cursor"),
             "sglang_version": arguments["sglang_version"],
             "meter": state.expected.meter,
-            "known_ranks": known,
+            "known_ranks": before.get("ranks"),
             "ready_url": arguments["ready_url"] if wants_probe(state) else None,
-            # The first look is for what is already there.
-            "wait_seconds": arguments["poll_seconds"] if state.unit is not None else 0,
+            "wait_seconds": round(wait, 2),
             "max_lines": LINES,
         }
         module_args = {name: value for name, value in module_args.items() if value is not None}
-        lost_since = self.clock()
-        attempt = 0
-        while True:
-            try:
-                look: dict[str, Any] = self._execute_module(
-                    module_name="gpufleet.sglang.startup_status_info", module_args=module_args, task_vars=task_vars
+
+        least, most = ANSWER_SECONDS
+        patience = min(max(least, arguments["reconnect_seconds"] / 2), most)
+
+        def call() -> dict[str, Any]:
+            with at_most(wait + patience):
+                answer: dict[str, Any] = self._execute_module(
+                    module_name=MODULE, module_args=dict(module_args), task_vars=task_vars
                 )
-                trouble = str(look.get("msg", "")) if look.get("unreachable") else None
-            except AnsibleConnectionFailure as error:
-                look, trouble = {}, str(error)
-            if trouble is None:
-                return look
-            pause = RECONNECT_PAUSES[min(attempt, len(RECONNECT_PAUSES) - 1)]
-            if self.clock() + pause - lost_since > RECONNECT_SECONDS:
-                return {
-                    "unreachable": True,
-                    "msg": f"Lost the node for {format_seconds(self.clock() - lost_since)} while waiting for "
-                    f"{arguments['unit']}: {trouble} The start goes on; run the play again to follow it.",
-                }
-            attempt += 1
-            Display().vv(f"connection lost ({trouble.strip()}), attempt {attempt}")
-            self.sleep(pause)
-            self._reconnect()
+            return answer
+
+        def tell(trouble: str, lasted_seconds: float | None) -> None:
+            Display().vv(f"{MODULE}: {trouble}", host=task_vars.get("inventory_hostname"))
+            if lasted_seconds is not None:
+                live.update(state, self.clock(), f"for {format_seconds(lasted_seconds)} ({trouble})")
+
+        means = Means(call, self._reconnect, tell, self.clock, self.sleep)
+        return call_patiently(means, arguments["reconnect_seconds"])
 
     def _reconnect(self) -> None:
         reset = getattr(self._connection, "reset", None)
@@ -184,15 +273,23 @@ class ActionModule(ActionBase):
             Display().vvv(f"reset of the connection: {error}")
 
 
+def _subject(arguments: Mapping[str, Any]) -> str:
+    """What is followed, by its name."""
+    return str(arguments["unit"] or (arguments["log"] or {}).get("container") or "")
+
+
+def _instance(arguments: Mapping[str, Any]) -> str:
+    return _subject(arguments).removesuffix(".service").removeprefix("sglang-")
+
+
 def _check(arguments: dict[str, Any]) -> None:
-    for name, least, most in (("poll_seconds", 0.1, 10.0), ("stall_seconds", 1.0, 86400.0)):
-        if not least <= arguments[name] <= most:
-            raise Refusal(
-                "out_of_range",
-                f"{name} is {arguments[name]:g}.",
-                f"Expected {least:g} to {most:g}.",
-                {name: arguments[name]},
-            )
+    for name, (least, most) in RANGES.items():
+        value = arguments[name]
+        if value is not None and not least <= value <= most:
+            raise Refusal("out_of_range", f"{name} is {value:g}.", f"Expected {least:g} to {most:g}.", {name: value})
+    choice = os.environ.get(LIVE_LINES)
+    if choice and choice not in CHOICES:
+        raise Refusal("out_of_range", f"{LIVE_LINES} is {choice!r}.", f"Expected one of {', '.join(CHOICES)}.")
     if arguments["timeout_seconds"] is not None and arguments["timeout_seconds"] <= 0:
         raise Refusal(
             "out_of_range",
@@ -202,26 +299,18 @@ def _check(arguments: dict[str, Any]) -> None:
         )
 
 
-def _report(state: StartupState) -> dict[str, Any]:
-    return {
-        "outcome": state.verdict,
-        "stages": timeline(state),
-        "invocation_id": state.invocation_id,
-        "main_pid": state.unit.main_pid if state.unit is not None else None,
-        "pinned_bytes": pinned_bytes(state),
-        "planned_bytes": planned_bytes(state),
-        "ranks": ranks_as_dicts(state),
-        "max_total_num_tokens": state.max_total_num_tokens,
-        "host_tokens": state.host_tokens,
-        "figures": figures(state),
-        "elapsed_seconds": round(state.elapsed_seconds, 3),
-    }
-
-
-def _failure(state: StartupState, arguments: dict[str, Any]) -> dict[str, Any]:
-    found = diagnose(state, arguments["plan"] or {})
-    lines = last_lines(state)
-    message = f"{arguments['unit']} {state.verdict}: {found.message} {found.remedy}"
-    if lines:
-        message += "\nLast lines:\n" + "\n".join(f"  {line}" for line in lines)
-    return {"failed": True, "msg": message, "failure": found.as_dict(), "last_lines": lines}
+def _expected(arguments: dict[str, Any]) -> Expectation:
+    """Out of the plan; what was given beside it comes before it."""
+    expected = expectation_from_plan(
+        arguments["plan"] or {},
+        arguments["timeout_seconds"],
+        arguments["stall_seconds"],
+        sglang_version=arguments["sglang_version"],
+    )
+    if arguments["ranks"] is not None:
+        expected = replace(expected, ranks=arguments["ranks"])
+    if arguments["planned_bytes"] is not None:
+        expected = replace(expected, bytes_by_stage=(arguments["planned_bytes"] // arguments["ranks"],))
+    if arguments["meter"] is not None:
+        expected = replace(expected, meter=arguments["meter"])
+    return expected

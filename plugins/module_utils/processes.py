@@ -5,8 +5,9 @@
 """Processes of an instance: which is which rank, and what memory each holds. No I/O: texts of /proc come in.
 
 Pinned bytes show in different places by version of SGLang: RssShmem from 0.5.13 (an mmap, MAP_SHARED and anonymous),
-RssAnon before (torch.empty, then registered), nowhere but in MemAvailable to 0.5.4 (memory of the driver). Pools in
-reserved huge pages show in HugetlbPages, which is no resident memory to the kernel.
+RssAnon before (torch.empty, then registered) and where 0.5.23 is told to allocate with several threads (MAP_PRIVATE),
+nowhere but in MemAvailable to 0.5.4 (memory of the driver). Pools in reserved huge pages show in HugetlbPages, which is
+no resident memory to the kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-METERS = ("shmem", "anon", "hugetlb", "available")
+# What a process shows of itself, and all of it with what only the machine shows.
+COUNTERS = ("shmem", "anon", "hugetlb")
+METERS = (*COUNTERS, "available")
 
 _STATUS = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
@@ -95,6 +98,12 @@ def parse_stat(text: str) -> ProcessStat | None:
         )
     except (IndexError, ValueError):
         return None
+
+
+def parse_cpu_ticks(text: str) -> int | None:
+    """User and system time of a process so far, in clock ticks (fields 14 and 15 of /proc/PID/stat)."""
+    fields = text[text.rfind(")") + 1 :].split()
+    return int(fields[11]) + int(fields[12]) if len(fields) > 12 and fields[11].isdigit() else None
 
 
 def exit_code(status: int) -> int:

@@ -28,6 +28,7 @@ _CHECKS = {
     "chat_completion": ("tokens of a chat completion", None),
     "max_total_num_tokens": ("device tokens", "planned"),
     "host_tokens": ("host tokens a rank", "planned"),
+    "burn_in": ("requests of the burn-in answered", "asked"),
 }
 
 
@@ -96,7 +97,17 @@ def _started(startup: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
     if lines:
         expected = plan["timing"]["start_seconds"]
         lines.append(f"{'in all':<{LABEL_WIDTH}}{format_seconds(total):>12}  planned: about {format_seconds(expected)}")
-    return lines
+    lines += [f"{problem['severity']:<{LABEL_WIDTH}}{problem['message']}" for problem in startup.get("problems") or []]
+    return [*_given_back(startup.get("idle") or {}), *lines]
+
+
+def _given_back(idle: Mapping[str, Any]) -> list[str]:
+    """The wait between stop and start, where the old server had anything to give back."""
+    seconds, size = idle.get("idle_seconds"), idle.get("given_back_bytes")
+    if seconds is None or not size:
+        return []
+    detail = f"{format_gb(size)} of the old server given back, before the start"
+    return [f"{'memory back':<{LABEL_WIDTH}}{format_seconds(seconds):>12}  {detail}"]
 
 
 def _value(value: Any) -> str:
@@ -113,14 +124,18 @@ def _proven(proof: Mapping[str, Any]) -> list[str]:
         expected = f", {word} {_value(check['expected'])}" if word else ""
         lines.append(f"{mark:<9}{label}: {_value(check['found'])}{expected}")
     canary = proof.get("canary") or {}
-    if canary.get("hit"):
-        hit = canary["hit"]
-        same = "the same text" if canary.get("same_text") else "ANOTHER TEXT"
+    hit = canary.get("hit") or {}
+    if hit.get("host") is not None:
+        same = canary.get("same_text")
+        text = {True: "the same text", False: "ANOTHER TEXT", None: "texts of this server cannot be compared"}[same]
         lines.append(
-            f"{'ok' if canary.get('same_text') else 'FAILED':<9}canary: {canary['cold']['cached_tokens']} tokens "
+            f"{'FAILED' if same is False else 'ok':<9}canary: {canary['cold']['cached_tokens']} tokens "
             f"cached when cold; driven out by {canary['churn']['requests']} other prompts; then "
-            f"{format_count(hit['host'])} tokens came back from the host tier, {same}"
+            f"{format_count(hit['host'])} tokens came back from the host tier, {text}"
         )
+    lines += [
+        f"{problem['severity']:<9}{problem['message']} {problem['remedy']}" for problem in proof.get("problems") or []
+    ]
     return lines
 
 

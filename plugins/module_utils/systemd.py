@@ -27,6 +27,9 @@ PROPERTIES = (
     "InactiveEnterTimestampMonotonic",
     "ControlGroup",
     "NeedDaemonReload",
+    "LimitMEMLOCK",
+    "MemoryMax",
+    "LogNamespace",
 )
 
 # waitid(2), CLD_*: what ExecMainCode counts.
@@ -52,6 +55,11 @@ class UnitStatus:
     inactive_enter_monotonic: int | None
     control_group: str | None
     need_daemon_reload: bool
+    # None where there is no limit.
+    limit_memlock_bytes: int | None = None
+    memory_max_bytes: int | None = None
+    # Of the journal; None is the one that most units have.
+    log_namespace: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -105,6 +113,9 @@ def parse_show(output: str, unit: str) -> UnitStatus:
         inactive_enter_monotonic=_number(fields.get("InactiveEnterTimestampMonotonic")),
         control_group=fields.get("ControlGroup") or None,
         need_daemon_reload=fields.get("NeedDaemonReload") == "yes",
+        limit_memlock_bytes=_number(fields.get("LimitMEMLOCK")),
+        memory_max_bytes=_number(fields.get("MemoryMax")),
+        log_namespace=fields.get("LogNamespace") or None,
     )
 
 

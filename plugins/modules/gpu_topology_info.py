@@ -653,8 +653,6 @@ problems:
       sample: Nothing to do when that is meant.
 """
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -668,6 +666,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.nu
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import nvidia_functions, read_pci_gpus
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.asking import read_nvml
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.interpreters import (
+    PYTHON_CANDIDATES,
+    interpreters,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.process import (
     CRASHED,
     IMPORT,
@@ -680,28 +682,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.read
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 
-# The environments that this collection installs, then the system's own Python.
-PYTHON_CANDIDATES = ["/opt/gpufleet/probe/bin/python", "/opt/sglang/*/bin/python", "/usr/bin/python3"]
-
 Outcome = tuple["NvmlReading | None", list[Problem]]
-
-
-def interpreters(patterns: Sequence[str]) -> list[str]:
-    """What the patterns find, those of one pattern with the newest version first."""
-
-    def numbers(path: str) -> list[tuple[int, str]]:
-        return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
-
-    def found(pattern: str) -> list[str]:
-        anchor = Path(pattern).anchor
-        try:
-            return [str(path) for path in Path(anchor).glob(pattern[len(anchor) :])]
-        # What is no pattern at all finds nothing.
-        except (ValueError, NotImplementedError, OSError):
-            return []
-
-    newest_first = (path for pattern in patterns for path in sorted(found(pattern), key=numbers, reverse=True))
-    return list(dict.fromkeys(newest_first))
 
 
 def stopped(name: str, answer: dict[str, Any]) -> Outcome:

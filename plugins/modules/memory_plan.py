@@ -597,10 +597,13 @@ plan:
       sample:
         - {rank: 0, gpu: 0, numa_node: 0}
     timing:
-      description: How long pinning and the whole start take, and where the rate comes from.
+      description:
+        - How long loading, pinning, the rest and the whole start take, and where the rate of pinning comes from.
       type: dict
       sample:
+        load_seconds: 547.0
         pin_seconds: 88.8
+        rest_seconds: 120.0
         start_seconds: 755.8
         pin_bytes_per_second: 4032258064.5
         source: field rates of sgl-project/sglang#31424

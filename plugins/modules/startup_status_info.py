@@ -10,11 +10,13 @@ module: startup_status_info
 version_added: 0.1.0
 short_description: Look once at the start of an SGLang instance
 description:
-  - Reads the state of the systemd unit, the memory that each rank holds, and what the journal says of one invocation
-    since a cursor, as events.
-  - It measures and judges nothing; M(gpufleet.sglang.wait_for_startup) does. It takes one C(systemctl show) and one
-    C(journalctl) for each look.
-  - A unit that systemd does not know is reported as V(not-found) in RV(unit.load_state) and is no failure.
+  - Reads the state of the systemd unit or the container, the memory that each rank holds, how hard pressed the host is,
+    and what the log says of one start since a cursor, as events.
+  - It measures and judges nothing; M(gpufleet.sglang.wait_for_startup) does. A look takes one C(systemctl show) and one
+    C(journalctl), however long it waits, and a few more where something changes.
+  - A unit or container that is not there is reported as V(not-found) in RV(unit.load_state) and is no failure.
+  - OOM kills of the unit's processes and errors of NVIDIA's driver come from the kernel's log as events of the kind
+    V(failure) with the labels V(oom_killer) and V(gpu_error), where the kernel's log can be read.
 extends_documentation_fragment:
   - gpufleet.sglang.attributes
 attributes:
@@ -26,17 +28,43 @@ attributes:
     platforms: linux
 options:
   unit:
-    description: The systemd unit.
+    description:
+      - The systemd unit.
+      - It may be left out where O(log) names a container that no unit runs.
     type: str
-    required: true
   invocation_id:
     description:
-      - The start to read about. The present one if not given.
+      - The start to read about, from RV(unit.invocation_id). The present one if not given.
       - Lines of any other start are never returned.
     type: str
   cursor:
-    description: Position in the journal after which to read, from RV(cursor) of an earlier call.
+    description: Position in the logs after which to read, from RV(cursor) of an earlier call about the same start.
     type: str
+  log:
+    description:
+      - Where the server logs to.
+      - If not given, the file that the server has for its stderr, else the journal.
+    type: dict
+    suboptions:
+      type:
+        description:
+          - V(journal) for what the unit's processes print, V(file) for O(log.path), V(podman) and V(docker) for the
+            container O(log.container).
+          - In a file, lines count from the first on whose own time is not before the start; all of them if the file was
+            made by the start. Rotation by renaming and by copying and truncating is followed.
+          - Of a container the drivers V(journald), V(k8s-file), V(json-file) and, within a unit, V(passthrough) are
+            read.
+        type: str
+        choices: [journal, file, podman, docker]
+        default: journal
+      path:
+        description: The file, for the type V(file).
+        type: path
+      container:
+        description:
+          - Name or ID of the container, for the types V(podman) and V(docker).
+          - Its processes count as those of the instance as well, whichever control group they are in.
+        type: str
   sglang_version:
     description: Release whose log lines are to be understood.
     type: str
@@ -56,17 +84,23 @@ options:
     elements: dict
     default: []
   ready_url:
-    description: Base URL of the server on the node. If given, its health endpoint is asked in RV(serves).
+    description:
+      - Base URL of the server on the node. If given, the server is asked for RV(serves), and its port is looked up for
+        RV(listener_in_unit).
+      - From SGLang 0.5.20 on C(/ready) is asked, which makes the server generate nothing. Older servers can prove that
+        they are ready only by generating a token; they are made to only where the log cannot be read.
     type: str
   wait_seconds:
     description:
-      - Waits up to so many seconds for a new event, a change of the unit or of the set of ranks, and returns at once
-        when there is one.
-      - At most 10.
+      - Waits up to so many seconds for news that a stage or a verdict hangs on, which is an event of a stage, a failure
+        or readiness, a change of the unit or of the set of ranks, and returns when there is some. Lines that follow it
+        closely come along.
+      - Other lines and events wait for the end, and the meter of each rank is noted in RV(samples) meanwhile.
+      - At most 30.
     type: float
     default: 0
   max_lines:
-    description: How many last lines to return in RV(tail). With 0 the journal is not read at all.
+    description: How many last lines to return in RV(tail). With 0 no log is read at all.
     type: int
     default: 20
   ledger_path:
@@ -84,11 +118,28 @@ EXAMPLES = r"""
     unit: sglang-main.service
     sglang_version: 0.5.23
   register: look
+
+- name: Wait up to 20 seconds for what comes next
+  gpufleet.sglang.startup_status_info:
+    unit: sglang-main.service
+    sglang_version: 0.5.23
+    invocation_id: "{{ look.unit.invocation_id }}"
+    cursor: "{{ look.cursor }}"
+    known_ranks: "{{ look.ranks }}"
+    wait_seconds: 20
+  register: look
+
+- name: Look at a server in a container that no unit runs
+  gpufleet.sglang.startup_status_info:
+    log:
+      type: podman
+      container: sglang
+    sglang_version: 0.5.23
 """
 
 RETURN = r"""
 unit:
-  description: State of the unit.
+  description: State of the unit; of a container that no unit runs, in the same terms.
   returned: always
   type: dict
   contains:
@@ -108,13 +159,16 @@ unit:
       description: How the last run ended, V(success) while it runs.
       type: str
     invocation_id:
-      description: Identity of the present or last start; null if there was none.
+      description:
+        - Identity of the present or last start; null if there was none.
+        - Of a container its ID and the time at which it was started.
       type: str
+      sample: 9c1d8a0f2f2c4a52b6b0f0d6a3c1e0b7
     main_pid:
       description: Its main process, null if none runs.
       type: int
     n_restarts:
-      description: How often systemd restarted it by itself.
+      description: How often systemd, or the container's engine, restarted it by itself.
       type: int
     exec_main_code:
       description: V(exited), V(killed) or V(dumped); null while it runs.
@@ -137,6 +191,16 @@ unit:
     need_daemon_reload:
       description: Whether its file on disk is newer than what systemd read.
       type: bool
+    limit_memlock_bytes:
+      description: How much memory its processes may lock, null if there is no limit.
+      type: int
+      sample: 8388608
+    memory_max_bytes:
+      description: MemoryMax of the unit, null where there is none.
+      type: int
+    log_namespace:
+      description: Namespace of the journal that its processes log to, null for that of most units.
+      type: str
     started_at:
       description: When its main process was started, in UNIX seconds.
       type: float
@@ -161,15 +225,16 @@ events:
       timestamp: 1795971231.3151
       pid: 1273
 cursor:
-  description: Position in the journal up to which was read, null if nothing was.
+  description: Position in all logs up to which was read, to be passed back as it is; null if nothing was.
   returned: always
   type: str
+  sample: '{"journal":"s=0539;i=3108a;b=439987;m=684df371b;t=66176c442564d;x=82316303eb4b0f03","start":"4bbaf8cb"}'
 lines:
   description: How many lines were read, the server's access log left out.
   returned: always
   type: int
 more:
-  description: Whether reading stopped before the end of the journal; the next call with RV(cursor) goes on.
+  description: Whether reading stopped before the end of the log; the next call with RV(cursor) goes on.
   returned: always
   type: bool
 ranks:
@@ -228,18 +293,161 @@ meter:
   description: The meter that was used.
   returned: always
   type: str
+samples:
+  description:
+    - What the meter showed while the call waited, about twice a second, thinned out.
+    - Empty where the meter does not tell it by process.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    at:
+      description: When it was read, in UNIX seconds.
+      type: float
+      sample: 1796012589.1036172
+    rank_bytes:
+      description: What each living rank held by the meter, by its name.
+      type: dict
+      sample: {"TP0": 92770304, "TP1": 90144768}
+monotonic:
+  description: What CLOCK_MONOTONIC showed when the ranks were read, in seconds since the boot.
+  returned: always
+  type: float
+  sample: 28001.147599032
+boot_id:
+  description: Identity of the node's boot, null if it cannot be read.
+  returned: always
+  type: str
+  sample: 439987ce-2392-484d-81ae-371a0c830c5a
 activity:
-  description: Memory held (C(resident_bytes)) and bytes read (C(read_bytes)) by all processes of the unit together.
+  description: Signs of life of all processes of the instance together.
   returned: always
   type: dict
+  contains:
+    resident_bytes:
+      description: Memory held.
+      type: int
+      sample: 130838528
+    read_bytes:
+      description: Bytes read, from disks or the page cache.
+      type: int
+      sample: 558922
+    cpu_seconds:
+      description:
+        - User and system time. Of the control group, which counts processes that have ended as well; where that does
+          not tell it, of the processes that are there.
+        - Null if neither tells it.
+      type: float
+      sample: 0.274963
 host:
-  description: C(memory_available_bytes) of the node.
+  description: Memory of the node. What cannot be read is null.
   returned: always
   type: dict
+  contains:
+    memory_available_bytes:
+      description: MemAvailable.
+      type: int
+      sample: 23169167360
+    shmem_bytes:
+      description: Shmem, which holds the pools of all servers.
+      type: int
+      sample: 1326104576
+    swap_used_bytes:
+      description: Swap in use.
+      type: int
+      sample: 0
+    memory_some_avg10:
+      description: Share of the last 10 s in which some process waited for memory, in percent (PSI).
+      type: float
+      sample: 0.0
+    memory_full_avg10:
+      description: Share of the last 10 s in which all processes waited for memory, in percent (PSI).
+      type: float
+      sample: 0.0
+    io_full_avg10:
+      description: Share of the last 10 s in which all processes waited for disks, in percent (PSI).
+      type: float
+      sample: 0.22
+    numa_nodes:
+      description:
+        - For each NUMA node its number C(node), C(total_bytes), C(free_bytes), and C(large_free_bytes), which is free
+          in blocks of 2 MiB and more.
+      type: list
+      elements: dict
+      sample:
+        - node: 0
+          total_bytes: 24119554048
+          free_bytes: 17956745216
+          large_free_bytes: 13144948736
+cgroup:
+  description: Memory of the control group that holds the server. What its controllers do not tell is null.
+  returned: always
+  type: dict
+  contains:
+    current_bytes:
+      description: Memory charged to it.
+      type: int
+      sample: 4182265856
+    limit_bytes:
+      description: The tightest limit of the group and those above it, null where there is none.
+      type: int
+      sample: 8589934592
+    shmem_bytes:
+      description: Shared memory charged to it.
+      type: int
+      sample: 1073745920
+    anon_bytes:
+      description: Private memory charged to it.
+      type: int
+      sample: 2907475968
+    oom_kills:
+      description: How many of its processes the OOM killer has killed.
+      type: int
+      sample: 0
+log:
+  description: How far the log can be trusted.
+  returned: always
+  type: dict
+  contains:
+    source:
+      description: The type of the log, see O(log.type).
+      type: str
+      sample: journal
+    readable:
+      description:
+        - Whether it can be read.
+        - Also false where the journal holds nothing at all of a start that has run for 5 s, not even systemd's own
+          word.
+      type: bool
+      sample: true
+    suppressed:
+      description: How many messages of this start journald says it dropped since RV(cursor) for coming too fast.
+      type: int
+      sample: 29725
+    gap:
+      description: Whether lines may be missing before those returned, since the log was vacuumed or truncated.
+      type: bool
+      sample: false
 serves:
-  description: Whether the server answered that it is healthy; null if it was not asked.
+  description: Whether the server answered that it is ready; null if it was not asked, see O(ready_url).
   returned: always
   type: bool
+  sample: true
+listener_in_unit:
+  description:
+    - Whether the process that listens on the port of O(ready_url) is one of the instance.
+    - Null if none listens, if that could not be told, or if it was not asked.
+  returned: always
+  type: bool
+  sample: true
+port_owner:
+  description: Who listens on that port if it is not the instance (C(pid), C(name) and C(unit)); null otherwise.
+  returned: always
+  type: dict
+  sample:
+    pid: 2211
+    name: nginx
+    unit: nginx.service
 ledger:
   description: The record of the last proven start, empty where there is none that can be read.
   returned: always
@@ -262,313 +470,31 @@ problems:
   elements: dict
 """
 
-import functools
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.urls import open_url
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import is_in_force, read_ledger
-from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import (
-    Record,
-    cursor_time,
-    is_access_log,
-    journalctl_command,
-    parse_record,
-    without_secrets,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import (
-    METERS,
-    RankReading,
-    cgroup_procs_paths,
-    environment_value,
-    exit_code,
-    parse_cgroup_procs,
-    parse_io,
-    parse_meminfo,
-    parse_stat,
-    parse_status,
-    reading_from_dict,
-    title_of,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import meter_of, parse_version
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import (
-    LogEvent,
-    parse_line,
-    rank_from_title,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import stream_command
-from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus, parse_show, show_command
-
-GENERATION = "GPUFLEET_GENERATION"
-LONGEST_WAIT_SECONDS = 10.0
-PAUSE_SECONDS = 0.5
-# A server that has run for days has written an access log; one call never reads more than this.
-MOST_RECORDS = 20000
-LONGEST_LINE = 2000
-PROBE_TIMEOUT_SECONDS = 3.0
-
-
-@dataclass(frozen=True)
-class Node:
-    """The node as this module touches it; a test gives it other parts."""
-
-    run: Callable[[list[str]], tuple[int, str, str]]
-    stream: Callable[[list[str], Callable[[str], bool]], tuple[int, str]]
-    probe: Callable[[str], bool]
-    root: Path = Path("/")
-    clock: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
-
-    def text(self, path: str) -> str | None:
-        data = self.data(path)
-        return None if data is None else data.decode("utf-8", "replace")
-
-    def data(self, path: str) -> bytes | None:
-        """None for whatever cannot be read: processes vanish between two lines of this module."""
-        try:
-            return (self.root / path).read_bytes()
-        except OSError:
-            return None
-
-
-@dataclass(frozen=True)
-class JournalPart:
-    """What one reading of the journal gave."""
-
-    events: tuple[LogEvent, ...] = ()
-    cursor: str | None = None
-    lines: int = 0
-    more: bool = False
-    tail: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
-def probe_health(base_url: str) -> bool:
-    try:
-        with open_url(f"{base_url.rstrip('/')}/health", timeout=PROBE_TIMEOUT_SECONDS, use_proxy=False) as answer:
-            return int(answer.status) == 200
-    except Exception:  # refused, reset, 503, timed out, no HTTP: in every case it does not serve
-        return False
-
-
-def read_unit(node: Node, unit: str) -> UnitStatus:
-    code, output, errors = node.run(show_command(unit))
-    if code != 0:
-        raise Refusal(
-            "systemctl_failed",
-            f"`systemctl show {unit}` failed: {errors.strip() or output.strip() or code}.",
-            "The node has to run systemd.",
-            {"returncode": code},
-        )
-    return parse_show(output, unit)
-
-
-def read_generation(node: Node, unit: UnitStatus) -> str | None:
-    data = node.data(f"proc/{unit.main_pid}/environ") if unit.main_pid else None
-    return environment_value(data, GENERATION) if data else None
-
-
-def read_started_at(node: Node, unit: UnitStatus) -> float | None:
-    if unit.exec_main_start_monotonic is None:
-        return None
-    uptime = time.clock_gettime(time.CLOCK_MONOTONIC)
-    return node.wall() - (uptime - unit.exec_main_start_monotonic / 1e6)
-
-
-def _reading(node: Node, pid: int, label: str | None) -> RankReading | None:
-    """A scheduler's reading; None if the process is none or is gone."""
-    stat = parse_stat(node.text(f"proc/{pid}/stat") or "")
-    if stat is None:
-        return None
-    rank = label or rank_from_title(title_of(node.data(f"proc/{pid}/cmdline") or b""))
-    if rank is None:
-        return None
-    alive = stat.state not in ("Z", "X", "x")
-    status = parse_status(node.text(f"proc/{pid}/status") or "") if alive else {}
-    return RankReading(
-        rank=rank,
-        pid=pid,
-        alive=alive,
-        start_ticks=stat.start_ticks,
-        state=stat.state,
-        shmem_bytes=status.get("RssShmem"),
-        anon_bytes=status.get("RssAnon"),
-        hugetlb_bytes=status.get("HugetlbPages"),
-        resident_bytes=status.get("VmRSS"),
-        exit_code=exit_code(stat.exit_status) if stat.exit_status is not None else None,
-    )
-
-
-def read_pids(node: Node, unit: UnitStatus) -> list[int]:
-    """The living processes of the unit's control group."""
-    for path in cgroup_procs_paths(unit.control_group) if unit.control_group else []:
-        text = node.text(path)
-        if text is not None:
-            return parse_cgroup_procs(text)
-    return []
-
-
-def read_activity(node: Node, pids: Iterable[int]) -> dict[str, int]:
-    """Memory held and bytes read by all processes together: signs of life before there is any rank."""
-    resident = read = 0
-    for pid in pids:
-        resident += parse_status(node.text(f"proc/{pid}/status") or "").get("VmRSS", 0)
-        read += parse_io(node.text(f"proc/{pid}/io") or "") or 0
-    return {"resident_bytes": resident, "read_bytes": read}
-
-
-def read_ranks(node: Node, pids: Iterable[int], known: Iterable[RankReading]) -> list[RankReading]:
-    """The ranks among the processes, and the known ones that are no longer there."""
-    found = {one.pid: one for one in (_reading(node, pid, None) for pid in pids) if one is not None}
-    for before in known:
-        if before.pid in found and found[before.pid].start_ticks == before.start_ticks:
-            continue
-        # A dead rank stays a zombie, which tells its exit code, until the main process looks after it.
-        now = _reading(node, before.pid, before.rank)
-        if now is None or now.start_ticks != before.start_ticks:
-            now = RankReading(before.rank, before.pid, False, before.start_ticks, exit_code=before.exit_code)
-        if now.rank not in {one.rank for one in found.values()}:
-            found[before.pid] = now
-    return sorted(found.values(), key=lambda one: one.pid)
-
-
-def read_journal(node: Node, invocation_id: str | None, cursor: str | None, version: str, most: int) -> JournalPart:
-    """Lines of one invocation after the cursor, up to the line that says that the server is ready."""
-    if not invocation_id or most <= 0:
-        return JournalPart(cursor=cursor)
-    records: list[Record] = []
-    events: list[LogEvent] = []
-    stop = {"more": False}
-
-    def take(line: str) -> bool:
-        record = parse_record(line)
-        if record is None:
-            return True
-        records.append(record)
-        event = parse_line(record.message, version)
-        if event is not None:
-            text = without_secrets(event.text)[:LONGEST_LINE]
-            events.append(replace(event, text=text, timestamp=record.timestamp, pid=record.pid))
-        stop["more"] = len(records) >= MOST_RECORDS or (event is not None and event.kind == "ready")
-        return not stop["more"]
-
-    code, errors = node.stream(journalctl_command(invocation_id, cursor), take)
-    since = cursor_time(cursor) if cursor else None
-    if code != 0 and not records and since is not None:
-        # The cursor's file was rotated away; its time is in it, and what it had read is no longer there.
-        code, errors = node.stream(journalctl_command(invocation_id, since=since + 1e-6), take)
-    problems: tuple[Problem, ...] = ()
-    if code != 0:
-        problems = (
-            Problem(
-                "journal_unreadable",
-                "warning",
-                f"journalctl failed: {errors.strip() or code}.",
-                "Run as root or as a member of systemd-journal; without it only bytes and readiness can be watched.",
-            ),
-        )
-    told = [record for record in records if not is_access_log(record.message)]
-    tail = [
-        without_secrets(line)[:LONGEST_LINE]
-        for record in told[-most:]
-        for line in (record.message.splitlines() or [""])
-        if "server_args=" not in line
-    ]
-    cursors = [record.cursor for record in records if record.cursor]
-    return JournalPart(
-        events=tuple(events),
-        cursor=cursors[-1] if cursors else cursor,
-        lines=len(told),
-        more=stop["more"],
-        tail=tuple(tail[-most:]),
-        problems=problems,
-    )
-
-
-def _shape(unit: UnitStatus, ranks: Iterable[RankReading]) -> tuple[Any, ...]:
-    """What counts as news apart from events."""
-    return (
-        unit.active_state,
-        unit.sub_state,
-        unit.invocation_id,
-        unit.main_pid,
-        unit.n_restarts,
-        frozenset((one.pid, one.alive) for one in ranks),
-    )
-
-
-def look(node: Node, params: dict[str, Any]) -> dict[str, Any]:
-    """One result: as soon as there is news, or after the wait."""
-    version = str(parse_version(params["sglang_version"]))
-    meter = params["meter"] or meter_of(version)
-    wait = params["wait_seconds"]
-    if not 0 <= wait <= LONGEST_WAIT_SECONDS:
-        raise Refusal(
-            "wait_too_long",
-            f"wait_seconds is {wait:g}.",
-            f"Expected 0 to {LONGEST_WAIT_SECONDS:g}; call again for more.",
-            {"wait_seconds": wait},
-        )
-    known = tuple(reading_from_dict(one) for one in params["known_ranks"])
-    living = {one.pid for one in known if one.alive}
-    deadline = node.clock() + wait
-    before: tuple[Any, ...] | None = None
-    while True:
-        unit = read_unit(node, params["unit"])
-        read_at = node.wall()
-        pids = read_pids(node, unit)
-        ranks = read_ranks(node, pids, known)
-        available = parse_meminfo(node.text("proc/meminfo") or "").get("MemAvailable")
-        invocation_id = params["invocation_id"] or unit.invocation_id
-        part = read_journal(node, invocation_id, params["cursor"], version, params["max_lines"])
-        shape = _shape(unit, ranks)
-        lost = any(not one.alive and one.pid in living for one in ranks)
-        ended = unit.active_state in ("failed", "inactive") or unit.sub_state == "auto-restart"
-        news = bool(part.events) or part.more or lost or ended or (before is not None and shape != before)
-        if news or node.clock() >= deadline:
-            break
-        before = before or shape
-        node.sleep(min(PAUSE_SECONDS, max(0.0, deadline - node.clock())))
-    held = [one.pinned_bytes(meter) for one in ranks if one.alive]
-    path = params.get("ledger_path")
-    ledger = read_ledger(node.text(path.lstrip("/")) or "") if path else {}
-    return {
-        "unit": {
-            **unit.as_dict(),
-            "started_at": read_started_at(node, unit),
-            "generation": read_generation(node, unit),
-        },
-        "events": [event.as_dict() for event in part.events],
-        "cursor": part.cursor,
-        "lines": part.lines,
-        "more": part.more,
-        "read_at": read_at,
-        "ranks": [one.as_dict(meter) for one in ranks],
-        "pinned_bytes": sum(size or 0 for size in held) if any(size is not None for size in held) else None,
-        "meter": meter,
-        "activity": read_activity(node, pids),
-        "host": {"memory_available_bytes": available},
-        "serves": node.probe(params["ready_url"]) if params["ready_url"] else None,
-        "ledger": ledger,
-        "ledger_in_force": is_in_force(unit.as_dict(), ledger),
-        "tail": list(part.tail),
-        "problems": [problem.as_dict() for problem in part.problems],
-    }
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import METERS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.look import look
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.probe import http_status
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.request import LOG_TYPES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import Child
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "unit": {"type": "str", "required": True},
+            "unit": {"type": "str"},
             "invocation_id": {"type": "str"},
             "cursor": {"type": "str"},
+            "log": {
+                "type": "dict",
+                "options": {
+                    "type": {"type": "str", "choices": list(LOG_TYPES), "default": "journal"},
+                    "path": {"type": "path"},
+                    "container": {"type": "str"},
+                },
+            },
             "sglang_version": {"type": "str", "required": True},
             "meter": {"type": "str", "choices": list(METERS)},
             "known_ranks": {"type": "list", "elements": "dict", "default": []},
@@ -579,9 +505,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    node = Node(
-        run=module.run_command, stream=functools.partial(stream_command, module.run_command), probe=probe_health
-    )
+    node = Node(run=module.run_command, stream=Child, probe=http_status)
     try:
         result = look(node, module.params)
     except Refusal as refusal:

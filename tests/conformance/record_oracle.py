@@ -36,9 +36,7 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.gpufleet.sglang.tests.conformance.cell_cases import (
-    cases_of,
-)
+from ansible_collections.gpufleet.sglang.tests.conformance.cell_cases import cases_of
 from ansible_collections.gpufleet.sglang.tests.conformance.oracle_configurator import asker_of_configurator
 from ansible_collections.gpufleet.sglang.tests.conformance.oracle_runner import asker_of_mixin
 from ansible_collections.gpufleet.sglang.tests.conformance.sglang_environment import (

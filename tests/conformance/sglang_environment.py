@@ -19,9 +19,7 @@ from typing import Any
 
 import torch
 
-from ansible_collections.gpufleet.sglang.tests.conformance.cell_cases import (
-    Case,
-)
+from ansible_collections.gpufleet.sglang.tests.conformance.cell_cases import Case
 
 GIB = 1 << 30
 Ask = Callable[[Case, Path], dict[str, Any]]

@@ -20,12 +20,10 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_figures import figures
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.expectation import Expectation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
-    Expectation,
-    advance,
-    initial,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import advance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import initial
 from ansible_collections.gpufleet.sglang.tests.conformance.recorded_data import DATA, needs_recorded_data
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import RUNNING
 
@@ -42,9 +40,9 @@ _RELEASE = re.compile(r"^\d+\.\d+\.\d+(\.post\d+)?$")
 
 
 def read(row: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
-    """(figures, tokens) of the row's lines, as the newest release prints them where its own is not known."""
+    """(figures, tokens) of the row's lines; where its release is not known, in the forms of all."""
     version = str(row["sglang_version"] or "")
-    release = version if _RELEASE.match(version) else "0.5.23"
+    release = version if _RELEASE.match(version) else None
     events = [parse_line(line, release) for line in row["raw"] or []]
     found = tuple(replace(event, timestamp=float(number)) for number, event in enumerate(events) if event is not None)
     state = advance(initial(Expectation(), 0.0), Observation(at=1.0, unit=RUNNING, events=found, lines=len(found)))
@@ -64,17 +62,9 @@ def is_of_several(row: dict[str, Any]) -> bool:
     return len(set(found)) < len(found)
 
 
-def is_older(row: dict[str, Any]) -> bool:
-    """Whether its lines begin as those of releases before any that is planned."""
-    return any(re.match(r"\[(gpu=\d+|\d\d:\d\d:\d\d TP\d+)\]", line) for line in row["raw"] or [])
-
-
 @pytest.mark.parametrize("row", ROWS, ids=[str(row["id"]) for row in ROWS])
 def test_figures_are_those_of_the_lines(row: dict[str, Any]) -> None:
     found, tokens = read(row)
-    if is_older(row):
-        assert all(found[figure] is None for figure in FIGURES.values())
-        return
     for name, figure in FIGURES.items():
         if row[name] is None or not size_told(row, name):
             continue
@@ -89,8 +79,8 @@ def test_figures_are_those_of_the_lines(row: dict[str, Any]) -> None:
 
 
 def test_enough_rows_tell_something() -> None:
-    plain = [row for row in ROWS if not is_older(row) and not is_of_several(row)]
+    plain = [row for row in ROWS if not is_of_several(row)]
     told = {name: sum(row[name] is not None and size_told(row, name) for row in plain) for name in FIGURES}
-    print(f"{len(ROWS)} rows, {len(plain)} of one rank and model in a known form; compared: {told}")
+    print(f"{len(ROWS)} rows, {len(plain)} of one rank and model; compared: {told}")
     assert len(ROWS) == 44
     assert min(told.values()) >= 4

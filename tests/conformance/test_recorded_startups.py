@@ -13,17 +13,15 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import (
-    Diagnosis,
-    diagnose,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import diagnose
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.result import Diagnosis
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import timeline
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.expectation import Expectation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
-    Expectation,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import advance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import (
     StartupState,
-    advance,
     initial,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
@@ -103,7 +101,7 @@ def test_stages_of_the_real_two_rank_start_are_timed_by_the_log() -> None:
 @pytest.mark.parametrize(
     ("name", "end", "code", "rank", "words"),
     [
-        ("badargs.log", FAILED, "bad_argument", None, "mutually exclusive"),
+        ("badargs.log", FAILED, "flags_exclude_each_other", None, "mutually exclusive"),
         ("killboot.log", FAILED, "scheduler_died", "TP0", "killed by SIGKILL while starting"),
         ("missing-transfer-kernel.log", KILLED, "scheduler_exception", "TP0", "transfer_kv_all_layer_direct_lf_pf"),
         ("no-shim-scheduler-death.log", KILLED, "scheduler_exception", "TP0", "BrokenPipeError"),

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 
 from ansible_collections.gpufleet.sglang.tests.integration.plays import UNIT, Node, Outcome, Play, boot, play
+from ansible_collections.gpufleet.sglang.tests.integration.server_families import MAPPINGS
 
 OTHER_RATIO = "sglang_hicache_ratio=40"
 PINNING = r"pinning .* of "
+PAGE_BYTES = 4096
+# SGLang prints hundredths of a GB.
+PRINTED_BYTES = 5_000_001
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +66,60 @@ def test_the_ledger_holds_plan_and_proof(first_run: Outcome, node: Node) -> None
     assert canary["hit"]["host"] > 0
     assert canary["same_text"] is True
     assert all(check["ok"] for check in ledger["proof"]["checks"])
+
+
+def journal_of(node: Node, invocation: str) -> list[tuple[float, str]]:
+    """What a start said: UNIX seconds and text of each line."""
+    fields = "--output=json --output-fields=MESSAGE --no-pager"
+    rows = map(json.loads, node.run(f"journalctl _SYSTEMD_INVOCATION_ID={invocation} {fields}").splitlines())
+    # A line that is too long comes as null, one that is no text as its bytes.
+    return [(int(row["__REALTIME_TIMESTAMP"]) / 1e6, row["MESSAGE"]) for row in rows if isinstance(row["MESSAGE"], str)]
+
+
+def test_every_rank_holds_what_was_planned_announced_and_metered(first_run: Outcome, node: Node) -> None:
+    ledger = json.loads(node.run("cat /var/lib/sglang/main/ledger.json"))
+    host, ranks = ledger["plan"]["host"], ledger["startup"]["ranks"]
+    assert [rank["rank"] for rank in ranks] == [f"TP{number}" for number in range(host["ranks"])]
+    said = r"TP(\d+)\] Allocating kv hierarchical KV host pool: (\d+) tokens, ([\d.]+) GB host memory"
+    announced = [
+        match.groups() for _at, text in journal_of(node, node.invocation()) if (match := re.search(said, text))
+    ]
+    assert sorted((int(rank), int(tokens)) for rank, tokens, _size in announced) == [
+        (number, host["tokens"]) for number in range(host["ranks"])
+    ]
+    assert all(abs(float(size) * 1e9 - host["bytes_per_rank"]) < PRINTED_BYTES for _rank, _tokens, size in announced)
+    pids = [str(rank["pid"]) for rank in ranks]
+    memory = json.loads(node.run(shlex.join(["python3", "-c", MAPPINGS, *pids])))
+    for rank in ranks:
+        pinned = [row["Locked"] for row in memory[str(rank["pid"])]["mappings"] if row["Locked"]]
+        # The mapping ends with the page that its last byte is on.
+        assert host["bytes_per_rank"] <= sum(pinned) < host["bytes_per_rank"] + len(pinned) * PAGE_BYTES
+        # The meter reads all shared memory of a rank; what is not the pool are small files of the ranks' own.
+        assert 0 <= rank["pinned_bytes"] - sum(pinned) < (1 << 20)
+
+
+def test_the_timeline_is_that_of_the_journal(first_run: Outcome, node: Node) -> None:
+    ledger = json.loads(node.run("cat /var/lib/sglang/main/ledger.json"))
+    stages = {row["stage"]: row for row in ledger["startup"]["stages"]}
+    lines = journal_of(node, node.invocation())
+
+    def first(words: str) -> float:
+        return min(at for at, text in lines if words in text)
+
+    def last(words: str) -> float:
+        return max(at for at, text in lines if words in text)
+
+    expected = {
+        "load": (first("] Load weight begin"), last("] Load weight end")),
+        "host_pool": (first("] Allocating kv hierarchical"), last("] Tree cache initialized")),
+        "warm_up": (first("] Engine startup timings"), last("The server is fired up")),
+    }
+    for stage, (began, ended) in expected.items():
+        assert stages[stage]["started_at"] == pytest.approx(began, abs=1.0), stage
+        assert stages[stage]["seconds"] == pytest.approx(ended - began, abs=1.0), stage
+    # From the start of the process on, and without a hole: all of it together is the whole start.
+    whole = last("The server is fired up") - stages["boot"]["started_at"]
+    assert ledger["startup"]["figures"]["start_seconds"] == pytest.approx(whole, abs=1.0)
 
 
 def test_the_network_was_closed(first_run: Outcome, node: Node) -> None:

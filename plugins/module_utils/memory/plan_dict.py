@@ -134,7 +134,9 @@ def plan_as_dict(result: Plan) -> dict[str, Any]:
         },
         "placement": [{"rank": seat.rank, "gpu": seat.gpu, "numa_node": seat.numa_node} for seat in result.seats],
         "timing": {
+            "load_seconds": round(result.timing.load_seconds, 1),
             "pin_seconds": result.timing.pin_seconds,
+            "rest_seconds": round(result.timing.rest_seconds, 1),
             "start_seconds": result.timing.start_seconds,
             "pin_bytes_per_second": result.timing.pin_bytes_per_second,
             "source": result.timing.source,

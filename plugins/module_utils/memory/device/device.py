@@ -35,9 +35,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.device.devi
     DeviceWeights,
     device_weights,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft.speculation import (
-    resolve_speculation,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.draft.speculation import resolve_speculation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.environment import AFTER_CAPTURE
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.fraction.attention_backend import (
     AttentionDefaults,

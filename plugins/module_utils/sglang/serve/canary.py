@@ -4,200 +4,279 @@
 
 """The canary: a prompt that is driven out of the device pool and has to come back from the host tier. No I/O.
 
-The canary sends prompts as token ids, so their length is exact whatever the tokenizer.
+The canary sends prompts as token ids, so their length is exact whatever the tokenizer. It is about the caches of one
+data parallel rank; each has its own.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.serving_versions import ServingFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import (
-    Ask,
     Check,
+    Client,
     Generation,
-    Proof,
-    error_of,
-    generate_body,
+    generate_call,
     read_generation,
     unique_prompt,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.churn import CanaryLimits, ChurnPlan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.drafts import accept_length, judge_draft
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.same_text import judge_text
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.source import Source, judge_hit, source_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.traffic import busy, read_traffic
 
-# Two prompts share their first tokens by chance when pages are small; so many cached tokens prove nothing.
-CHANCE_TOKENS = 16
 COLD_ATTEMPTS = 3
-ANSWER_TOKENS = 8
-# Prompts that drive the canary out: long, so that few are needed, and far from what one batch can hold.
-LONGEST_CHURN_PROMPT = 4096
+# Twice at least, so that it is known whether the server says the same of the same state.
+LEAST_WARM = 2
+# When the text that came back differs, what is on the device now is asked for so often again.
+REPEATS = 2
+# After so many prompts of the churn it is looked whether others need the server.
+TRAFFIC_EVERY = 16
 
 
 @dataclass(frozen=True)
-class CanaryLimits:
-    """How far the canary may go. None: computed from the device pool."""
+class Course:
+    """What one canary is run with. C(until): when the churn has to end, on the client's clock.
 
-    prompt_tokens: int = 512
-    churn_max_tokens: int | None = None
-    churn_max_requests: int = 2000
+    C(route): the field that sends a request to the C(rank), none where there is one alone.
+    """
 
-
-@dataclass(frozen=True)
-class ChurnPlan:
-    """Unique prompts that together are sure to fill the device pool, so that the least recently used one leaves it."""
-
-    prompt_tokens: int
-    first_tokens: int
-    max_tokens: int
-    max_requests: int
-
-
-def plan_churn(capacity: int, canary_tokens: int, context: int | None, limits: CanaryLimits) -> ChurnPlan:
-    """C(capacity): tokens of the device pool. The first round is one pool full; a second one follows if need be."""
-    longest = min(LONGEST_CHURN_PROMPT, max(1, capacity // 4))
-    if context is not None:
-        longest = min(longest, max(1, context - 2 * ANSWER_TOKENS))
-    return ChurnPlan(
-        prompt_tokens=longest,
-        first_tokens=max(1, capacity - canary_tokens) + longest,
-        max_tokens=limits.churn_max_tokens or 3 * capacity,
-        max_requests=limits.churn_max_requests,
-    )
+    client: Client
+    release: ServingFacts
+    limits: CanaryLimits
+    plan: ChurnPlan
+    dice: random.Random
+    until: float
+    rank: str | None = None
+    route: Mapping[str, int] | None = None
+    keeps_draft: bool = True
 
 
-def canary_length(capacity: int, context: int | None, asked: int) -> int:
-    """The canary is to be small beside the pool, and within what the server takes."""
-    length = min(asked, max(1, capacity // 4))
-    return min(length, max(1, context - 2 * ANSWER_TOKENS)) if context is not None else length
+@dataclass
+class Canary:
+    """What it saw; filled as it goes, so that what failed halfway is told."""
+
+    figures: dict[str, Any]
+    checks: list[Check] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
 
-class _Refused(Exception):
+class Stopped(Exception):
     """A request of the canary was not answered as it should be."""
 
+    def __init__(self, words: str, late: bool) -> None:
+        super().__init__(words)
+        self.late = late
 
-def _send(
-    ask: Ask, prompt: Sequence[int], answer_tokens: int, deadline: float, clock: Callable[[], float]
-) -> Generation:
-    if clock() >= deadline:
-        raise _Refused("there was no time left")
-    answer = ask("POST", "/generate", generate_body(prompt, answer_tokens))
+
+class CutShort(Exception):
+    """A bound ends the canary before it proves anything."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def run_canary(course: Course) -> Canary:
+    plan = course.plan
+    figures: dict[str, Any] = dict.fromkeys(("cold", "warm", "churn", "hit", "same_text", "same_text_as_cold"))
+    figures = {"rank": course.rank, "prompt_tokens": plan.canary_tokens, **figures, "accept_length": None}
+    canary = Canary(figures)
+    step = "cold"
+    try:
+        if plan.impossible is not None:
+            raise CutShort(_impossible(plan.impossible))
+        _look_at_traffic(course)
+        prompts, cold = _cold(course)
+        known = max(one.cached_tokens for one in cold)
+        figures["cold"] = {"cached_tokens": known}
+        canary.checks.append(_judge_cold(course, known))
+        if canary.checks[-1].ok is False:
+            return canary
+        step = "warm"
+        warm = _warm(course, prompts)
+        figures["warm"] = _cached(warm[0][0])
+        step = "churn"
+        hits, source, full = _churn_until_gone(course, prompts, figures)
+        figures["hit"] = {**_cached(hits[0]), "device": source.device, "host": source.host, "proof": source.proof}
+        step = "hit"
+        check, problems = judge_hit(source, plan, figures["churn"], full, course.rank)
+        canary.checks.append(check)
+        canary.problems += problems
+        if check.ok:
+            _compare(course, canary, prompts, cold, warm, hits)
+    except CutShort as cut:
+        canary.checks.append(Check("canary_host_hit", None, None, f"more than {plan.least_hit}", rank=course.rank))
+        canary.problems.append(cut.problem)
+    except Stopped as stopped:
+        canary.checks.append(_judge_stop(course, step, stopped))
+    return canary
+
+
+def _cached(one: Generation) -> dict[str, Any]:
+    return {"cached_tokens": one.cached_tokens, "device": one.device, "host": one.host}
+
+
+def _send(course: Course, prompt: Sequence[int], answer_tokens: int) -> Generation:
+    answer = course.client.send(generate_call(prompt, answer_tokens, course.route))
     done = read_generation(answer)
     if done is None:
-        raise _Refused(error_of(answer))
+        raise Stopped(answer.words(), answer.late)
     return done
 
 
-def run_canary(
-    ask: Ask,
-    limits: CanaryLimits,
-    proof: Proof,
-    capacity: int,
-    context: int | None,
-    dice: random.Random,
-    deadline: float,
-    clock: Callable[[], float],
-) -> None:
-    length = canary_length(capacity, context, limits.prompt_tokens)
-    plan = plan_churn(capacity, length, context, limits)
-    canary: dict[str, Any] = {"prompt_tokens": length, "cold": None, "warm": None, "churn": None, "hit": None}
-    canary["same_text"] = None
-    proof.canary = canary
-    step = "cold"
-    try:
-        prompt, cold = _cold(ask, dice, length, deadline, clock)
-        canary["cold"] = {"cached_tokens": cold.cached_tokens}
-        chance = cold.cached_tokens <= min(CHANCE_TOKENS, length // 4)
-        proof.checks.append(
-            Check("canary_cold", chance, cold.cached_tokens, 0, "A prompt that was never sent is said to be cached.")
-        )
-        if not chance:
-            return
-        step = "warm"
-        warm = _send(ask, prompt, ANSWER_TOKENS, deadline, clock)
-        canary["warm"] = {"cached_tokens": warm.cached_tokens, "device": warm.device, "host": warm.host}
-        step = "churn"
-        hit = _churn_until_gone(ask, prompt, plan, dice, canary, deadline, clock)
-    except _Refused as refusal:
-        proof.checks.append(
-            Check(f"canary_{step}", False, str(refusal), "an answer", f"A request of the canary failed: {refusal}.")
-        )
-        return
-    canary["hit"] = {"cached_tokens": hit.cached_tokens, "device": hit.device, "host": hit.host}
-    # Same prompt, same cached prefix, computed alike from there: what differs then is the cache's content.
-    canary["same_text"] = (hit.text, hit.output_ids) == (warm.text, warm.output_ids)
-    canary["same_text_as_cold"] = (hit.text, hit.output_ids) == (cold.text, cold.output_ids)
-    proof.checks += _judge_hit(hit, canary, length)
+def _cold(course: Course) -> tuple[list[list[int]], list[Generation]]:
+    """Prompts that nobody sent before; another one if its first tokens are known by chance."""
+    prompts, answers = [], []
+    for _unused in range(course.plan.canaries):
+        for _attempt in range(COLD_ATTEMPTS):
+            prompt = unique_prompt(course.dice, course.plan.canary_tokens)
+            cold = _send(course, prompt, course.plan.answer_tokens)
+            if cold.cached_tokens == 0:
+                break
+        prompts.append(prompt)
+        answers.append(cold)
+    return prompts, answers
 
 
-def _cold(
-    ask: Ask, dice: random.Random, length: int, deadline: float, clock: Callable[[], float]
-) -> tuple[list[int], Generation]:
-    """A prompt that nobody sent before; another one if its first tokens are known by chance."""
-    for _unused in range(COLD_ATTEMPTS):
-        prompt = unique_prompt(dice, length)
-        cold = _send(ask, prompt, ANSWER_TOKENS, deadline, clock)
-        if cold.cached_tokens == 0:
-            break
-    return prompt, cold
+def _warm(course: Course, prompts: Sequence[Sequence[int]]) -> list[list[Generation]]:
+    """So often that every write policy has stored them: a selective one counts how often a prompt is seen."""
+    times = max(LEAST_WARM, course.release.selective_hits - 1)
+    return [[_send(course, prompt, course.plan.answer_tokens) for prompt in prompts] for _unused in range(times)]
+
+
+def _look_at_traffic(course: Course) -> None:
+    problem = busy(read_traffic(course.client, course.release), course.limits.busy_requests, "canary")
+    if problem is not None:
+        raise CutShort(problem)
 
 
 def _churn_until_gone(
-    ask: Ask,
-    prompt: Sequence[int],
-    plan: ChurnPlan,
-    dice: random.Random,
-    canary: dict[str, Any],
-    deadline: float,
-    clock: Callable[[], float],
-) -> Generation:
-    """Fills the device pool with other prompts, then sends the canary again.
+    course: Course, prompts: Sequence[Sequence[int]], figures: dict[str, Any]
+) -> tuple[list[Generation], Source, bool]:
+    """Fills the device pool with other prompts, one at a time, then sends the canary again; whether it was full, too.
 
     Asking makes it the most recently used one, so it is asked once after a pool full, and if it was still on the
     device, once more after all that the limits leave.
     """
+    plan = course.plan
     requests = tokens = 0
     goal = min(plan.first_tokens, plan.max_tokens)
-    canary["churn"] = {"requests": 0, "tokens": 0}
+    figures["churn"] = {"requests": 0, "tokens": 0, "seconds": 0.0}
+    began = course.client.clock()
     while True:
-        while tokens < goal and requests < plan.max_requests:
-            done = _send(ask, unique_prompt(dice, plan.prompt_tokens), 1, deadline, clock)
+        while tokens < goal and requests < plan.max_requests and course.client.clock() < course.until:
+            done = _send(course, unique_prompt(course.dice, plan.prompt_tokens), 1)
             requests += 1
             tokens += done.prompt_tokens or plan.prompt_tokens
-            canary["churn"] = {"requests": requests, "tokens": tokens}
-        hit = _send(ask, prompt, ANSWER_TOKENS, deadline, clock)
-        on_device = hit.cached_tokens if hit.device is None else hit.device
-        spent = requests >= plan.max_requests or tokens >= plan.max_tokens
-        if hit.host or on_device <= CHANCE_TOKENS or spent:
-            return hit
+            seconds = round(course.client.clock() - began, 3)
+            figures["churn"] = {"requests": requests, "tokens": tokens, "seconds": seconds}
+            if requests % TRAFFIC_EVERY == 0:
+                _look_at_traffic(course)
+        full = tokens >= plan.first_tokens
+        if not full:
+            raise CutShort(_bounded(course, figures["churn"]))
+        hits, source = _ask_for_hit(course, prompts, full)
+        on_device = hits[0].cached_tokens if source.device is None else source.device
+        spent = requests >= plan.max_requests or tokens >= plan.max_tokens or course.client.clock() >= course.until
+        if source.host or on_device <= plan.least_hit or spent:
+            return hits, source, full
         goal = plan.max_tokens
 
 
-def _judge_hit(hit: Generation, canary: Mapping[str, Any], length: int) -> list[Check]:
-    churn = canary["churn"]
-    if hit.host is None:
-        problem = "The server does not say where cached tokens come from; SGLang 0.5.9 and newer do."
-    elif hit.device and not hit.host:
-        problem = (
-            f"The canary is still on the device after {churn['requests']} other prompts of "
-            f"{format_count(churn['tokens'])} tokens, so the host tier was not asked; raise the limits of the churn."
-        )
-    else:
-        problem = (
-            "The canary left the device and did not come back from the host tier: write policy, io backend or layout "
-            "keep it from being stored, or the host tier is smaller than the device pool."
-        )
-    enough = hit.host is not None and hit.host > min(CHANCE_TOKENS, length // 4)
-    checks = [Check("canary_host_hit", enough, hit.host, f"more than {min(CHANCE_TOKENS, length // 4)}", problem)]
-    if enough:
-        checks.append(
-            Check(
-                "canary_same_text",
-                canary["same_text"],
-                "same" if canary["same_text"] else "different",
-                "same",
-                "The text from the host tier differs from the text from the device at temperature 0: what comes back "
-                "from host memory is not what was stored.",
-            )
-        )
-    return checks
+def _ask_for_hit(course: Course, prompts: Sequence[Sequence[int]], full: bool) -> tuple[list[Generation], Source]:
+    """With what says where the tokens came from, for the first of the prompts."""
+
+    def asked() -> Generation:
+        return _send(course, prompts[0], course.plan.answer_tokens)
+
+    hit, source = source_of(asked, course.client, course.release, full)
+    return [hit, *(_send(course, prompt, course.plan.answer_tokens) for prompt in prompts[1:])], source
+
+
+def _compare(
+    course: Course,
+    canary: Canary,
+    prompts: Sequence[Sequence[int]],
+    cold: Sequence[Generation],
+    warm: Sequence[Sequence[Generation]],
+    hits: Sequence[Generation],
+) -> None:
+    """Same prompt, same cached prefix, computed alike from there: what differs then is the cache's content."""
+    with_draft = any(one.verified for one in (*cold, *warm[0], *hits))
+
+    def again() -> list[Generation]:
+        return [_send(course, prompts[0], course.plan.answer_tokens) for _unused in range(REPEATS)]
+
+    found = judge_text(cold[0], [one[0] for one in warm], hits[0], again, with_draft, course.rank)
+    canary.figures["same_text"] = found.same
+    canary.figures["same_text_as_cold"] = hits[0].said == cold[0].said
+    canary.checks.append(found.check)
+    canary.problems += found.problems
+    if with_draft:
+        lengths = {"cold": accept_length(cold), "warm": accept_length(warm[0]), "hit": accept_length(hits)}
+        canary.figures["accept_length"] = lengths
+        check, problems = judge_draft(lengths, course.limits.draft_ratio, course.keeps_draft, course.rank)
+        canary.checks.append(check)
+        canary.problems += problems
+
+
+def _judge_cold(course: Course, known: int) -> Check:
+    return Check(
+        "canary_cold",
+        known <= course.plan.least_hit,
+        known,
+        0,
+        "canary_known",
+        f"{format_count(known)} tokens of a prompt that was never sent are said to be cached.",
+        "Look at who answers: a server that finds what was never there, or a proxy that answers from a cache of its "
+        "own.",
+        course.rank,
+        {"cached_tokens": known},
+    )
+
+
+def _judge_stop(course: Course, step: str, stopped: Stopped) -> Check:
+    return Check(
+        f"canary_{step}",
+        False,
+        str(stopped),
+        "an answer",
+        "out_of_time" if course.client.left_seconds() <= 0 else "canary_hang" if stopped.late else "canary_failed",
+        f"A request of the canary failed: {stopped}.",
+        "Look at the log of the unit for what happened to it; a server that dies of long prompts has too little memory "
+        "left on the device, and one that stops at a hit cannot load from its host pool."
+        if step != "cold"
+        else "Look at the log of the unit for what happened to it.",
+        course.rank,
+        {"step": step},
+    )
+
+
+def _impossible(why: str) -> Problem:
+    return Problem(
+        "canary_impossible",
+        "warning",
+        f"The host tier is not proven by a canary: {why}.",
+        "Give the host pool more room than the device pool, or set canary to false.",
+    )
+
+
+def _bounded(course: Course, churn: Mapping[str, Any]) -> Problem:
+    plan = course.plan
+    return Problem(
+        "canary_cut_short",
+        "warning",
+        f"The host tier is not proven: driving a prompt out of the device pool takes {format_count(plan.first_tokens)} "
+        f"tokens, and the churn was ended after {format_count(churn['tokens'])} in {churn['requests']} requests and "
+        f"{format_seconds(churn['seconds'])}.",
+        f"Allow that much: churn_max_tokens {plan.first_tokens}, churn_max_requests "
+        f"{-(-plan.first_tokens // plan.prompt_tokens)}, or more churn_max_seconds; or set canary to false.",
+    )

@@ -2,40 +2,58 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a server serves what was planned: the gate, and the canary that proves its host tier.
-
-No I/O: the caller gives an C(ask) that makes one HTTP request, a clock and a sleep.
-"""
+"""Whether a server serves what was planned: the gate, the burn-in, and the canary that proves its host tier. No I/O."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_seconds
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import (
-    Answer,
-    Ask,
-    Check,
-    Proof,
-    error_of,
-    generate_body,
-    read_generation,
-    unique_prompt,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.serving_versions import (
+    HEALTH_TIMEOUT_SECONDS,
+    ServingFacts,
+    serving_facts_of,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.canary import CanaryLimits, run_canary
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.metrics import Sample, parse_metrics, values
-
-# observability/metrics_collector.py; one sample for each data parallel rank.
-HOST_TOTAL = "sglang:hicache_host_total_tokens"
-HOST_USED = "sglang:hicache_host_used_tokens"
-DEVICE_TOTAL = "sglang:max_total_num_tokens"
-REPORTED = (DEVICE_TOTAL, HOST_TOTAL, HOST_USED, "sglang:cached_tokens_total", "sglang:load_back_tokens_total")
-
-HEALTH_PAUSE_SECONDS = 1.0
-METRICS_PAUSE_SECONDS = 1.0
-METRICS_PATIENCE_SECONDS = 15.0
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import has_host_gauge
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.answers import Answer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import Check, Client, Proof
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.burn_in import (
+    ANSWER_TOKENS,
+    PROMPT_TOKENS,
+    BurnInLimits,
+    run_burn_in,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.canary import Course, run_canary
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.capacity import (
+    Gauges,
+    check_device,
+    check_host,
+    metrics_off,
+    read_gauges,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.churn import CanaryLimits, Pools, plan_churn
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.drafts import keeps_draft
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.gate import (
+    MODELS_SECONDS,
+    check_chat,
+    check_health,
+    check_health_again,
+    check_model_name,
+    check_own_token,
+    context_tokens,
+    model_names,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.identity import (
+    ServerFacts,
+    ask_server,
+    judge_identity,
+    known_release,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.traffic import busy, read_traffic
 
 
 @dataclass(frozen=True)
@@ -45,216 +63,229 @@ class Wanted:
     served_model_name: str | None = None
     max_total_num_tokens: int | None = None
     host_tokens: int | None = None
+    model_path: str | None = None
+    sglang_version: str | None = None
     canary: bool = True
     chat: bool = True
-    host_gauge: bool = True
     limits: CanaryLimits = CanaryLimits()
+    burn_in: BurnInLimits = BurnInLimits()
+    health_seconds: float = HEALTH_TIMEOUT_SECONDS
+    request_seconds: float = 120.0
     timeout_seconds: float = 300.0
 
 
-# The gate
+def prove(client: Client, wanted: Wanted, seed: str, listener: Callable[[], Check] | None = None) -> Proof:
+    """Everything in turn; what depends on a check that failed is not tried.
 
-
-def prove(ask: Ask, wanted: Wanted, clock: Callable[[], float], sleep: Callable[[float], None], seed: str) -> Proof:
-    """Everything in turn; what depends on a check that failed is not tried."""
+    C(listener) looks who listens: before anything is sent to it, and again at the end, as a unit may start anew.
+    """
     proof = Proof()
-    deadline = clock() + wanted.timeout_seconds
-    proof.checks.append(_health(ask, deadline, clock, sleep, wanted.timeout_seconds))
-    if proof.failed:
-        return proof
-    models = ask("GET", "/v1/models", None)
-    proof.checks.append(_model_name(models, wanted.served_model_name))
-    name = wanted.served_model_name or next(iter(_model_names(models)), "default")
     dice = random.Random(seed)
-    proof.checks.append(_own_token(ask, dice))
-    if wanted.chat:
-        proof.checks.append(_chat(ask, name))
+    proof.checks.append(check_health(client, wanted.health_seconds, wanted.timeout_seconds))
+    if listener is not None and not proof.failed:
+        proof.checks.append(listener())
     if proof.failed:
         return proof
-    _measure(ask, wanted, proof, deadline, clock, sleep)
-    if proof.failed or not wanted.canary:
+    models = client.get("/v1/models", MODELS_SECONDS)
+    proof.checks.append(check_model_name(models, wanted.served_model_name))
+    if proof.failed:
         return proof
-    capacity = _capacity(proof, wanted)
-    if capacity is None:
-        proof.checks.append(
-            Check("canary", False, None, "a hit in the host tier", "The size of the device pool is not known.")
-        )
+    # Asked for before anything that asks the schedulers: one that hangs would hang those as well.
+    release = serving_facts_of(wanted.sglang_version)
+    proof.checks.append(check_own_token(client, dice, release))
+    if proof.failed:
         return proof
-    run_canary(ask, wanted.limits, proof, capacity, _context(models), dice, deadline, clock)
+    facts = ask_server(client)
+    proof.server = facts.as_dict()
+    proof.checks += judge_identity(facts, wanted.sglang_version, wanted.model_path)
+    version = known_release(wanted.sglang_version, facts.version)
+    release = serving_facts_of(version)
+    if wanted.chat:
+        proof.checks.append(check_chat(client, wanted.served_model_name or model_names(models)[0]))
+    if proof.failed:
+        return proof
+    gauges = _measure(client, wanted, facts, version, proof)
+    if proof.failed:
+        return proof
+    ranks = facts.ranks or gauges.ranks or 1
+    _burn_in(client, wanted, release, ranks, dice, proof)
+    if not proof.failed and wanted.canary:
+        _canaries(client, wanted, _Server(facts, gauges, models, release, version, ranks), dice, proof)
+    if listener is not None:
+        proof.checks.append(replace(listener(), name="listener_at_the_end"))
     return proof
 
 
+@dataclass(frozen=True)
+class _Server:
+    """What the gate has found out."""
+
+    facts: ServerFacts
+    gauges: Gauges
+    models: Answer
+    release: ServingFacts
+    version: str | None
+    ranks: int
+
+
+def _measure(client: Client, wanted: Wanted, facts: ServerFacts, version: str | None, proof: Proof) -> Gauges:
+    has_gauge = version is None or has_host_gauge(version)
+    gauges = read_gauges(client, needs_host=bool(wanted.host_tokens) and has_gauge)
+    proof.metrics = gauges.reported()
+    proof.problems += metrics_off(gauges)
+    if wanted.max_total_num_tokens:
+        proof.checks.append(check_device(gauges, facts, wanted.max_total_num_tokens))
+    if wanted.host_tokens:
+        proof.checks.append(check_host(gauges, wanted.host_tokens, has_gauge))
+    return gauges
+
+
+def _burn_in(
+    client: Client, wanted: Wanted, release: ServingFacts, ranks: int, dice: random.Random, proof: Proof
+) -> None:
+    if not wanted.burn_in.requests:
+        return
+    crowd = busy(read_traffic(client, release), wanted.limits.busy_requests, "burn-in")
+    if crowd is not None:
+        proof.checks.append(Check("burn_in", None, None, wanted.burn_in.requests))
+        proof.problems.append(crowd)
+        return
+    done = run_burn_in(client, wanted.burn_in, dice, release.rank_field, ranks, wanted.request_seconds)
+    proof.burn_in = done.figures
+    proof.checks.append(done.check)
+    proof.problems += done.problems
+    if proof.failed:
+        return
+    if client.left_seconds() <= 0:
+        proof.checks.append(_out_of_time(wanted, "burn-in"))
+        return
+    proof.checks.append(check_health_again(client, wanted.health_seconds, release))
+
+
+def _out_of_time(wanted: Wanted, what: str) -> Check:
+    return Check(
+        "time",
+        False,
+        f"ended in the {what}",
+        f"within {format_seconds(wanted.timeout_seconds)}",
+        "out_of_time",
+        f"The time for the whole check, {format_seconds(wanted.timeout_seconds)}, was up in the {what}.",
+        "Raise timeout_seconds, or look why the server is so slow.",
+        values={"timeout_seconds": wanted.timeout_seconds},
+    )
+
+
+def _canaries(client: Client, wanted: Wanted, server: _Server, dice: random.Random, proof: Proof) -> None:
+    """One for each data parallel rank, in turn and within one bound of time, until one fails."""
+    refused = _no_canary(wanted, server)
+    if refused is not None:
+        proof.checks.append(refused[0])
+        proof.problems += refused[1]
+        return
+    pools = _pools(wanted, server)
+    if pools is None:
+        proof.checks.append(Check("canary", None, None, "a hit in the host tier"))
+        proof.problems.append(_size_unknown())
+        return
+    plan = plan_churn(pools, wanted.limits, with_draft=server.facts.draft is not None)
+    course = Course(
+        client=client,
+        release=server.release,
+        limits=wanted.limits,
+        plan=plan,
+        dice=dice,
+        until=client.clock() + wanted.limits.churn_max_seconds,
+        keeps_draft=keeps_draft(server.version),
+    )
+    for rank in range(server.ranks):
+        if server.ranks > 1:
+            course = replace(course, rank=f"DP{rank}", route={server.release.rank_field: rank})
+        found = run_canary(course)
+        proof.canaries.append(found.figures)
+        proof.checks += found.checks
+        known = {problem.message for problem in proof.problems}
+        proof.problems += [problem for problem in found.problems if problem.message not in known]
+        if proof.failed:
+            return
+    unproven = [str(one["rank"]) for one in proof.canaries if one["hit"] is None]
+    if server.ranks > 1 and unproven:
+        proof.problems.append(_ranks_unproven(unproven, server.ranks))
+
+
+def _no_canary(wanted: Wanted, server: _Server) -> tuple[Check, Sequence[Problem]] | None:
+    """Where there is no host tier to prove, which is a failure if one was planned."""
+    off = (
+        "HiCache" if server.facts.hicache is False else "the radix cache" if server.facts.radix_cache is False else None
+    )
+    if off is None:
+        return None
+    said = f"The server says that {off} is off, so that no prompt can come back from a host tier."
+    remedy = "Start it with enable_hierarchical_cache and without disable_radix_cache, or set canary to false."
+    if wanted.host_tokens:
+        return Check("canary", False, f"{off} off", "a host tier", "host_tier_off", said, remedy), []
+    return Check("canary", None, f"{off} off", "a host tier"), [Problem("host_tier_off", "warning", said, remedy)]
+
+
+def _pools(wanted: Wanted, server: _Server) -> Pools | None:
+    """By gauge, else as the server says, else as planned."""
+    device = server.gauges.device_tokens or list(server.facts.device_tokens)
+    tokens = max(device, default=None) or wanted.max_total_num_tokens
+    if not tokens:
+        return None
+    host = server.gauges.host_tokens
+    return Pools(
+        device_tokens=tokens,
+        host_tokens=min(host, default=None) or wanted.host_tokens or None,
+        page_size=server.facts.page_size,
+        context_tokens=context_tokens(server.models),
+    )
+
+
+def _size_unknown() -> Problem:
+    return Problem(
+        "canary_size_unknown",
+        "warning",
+        "The host tier is not proven: neither /metrics nor /server_info nor the plan tells the size of the device "
+        "pool, which the canary has to fill.",
+        "Give expected.max_total_num_tokens, set enable_metrics, or set canary to false.",
+    )
+
+
+def _ranks_unproven(ranks: Sequence[str], of: int) -> Problem:
+    return Problem(
+        "canary_ranks_unproven",
+        "warning",
+        f"The host tier is proven for {of - len(ranks)} of {of} data parallel ranks; each has caches of its own, and "
+        f"{', '.join(ranks)} had no hit.",
+        "Raise churn_max_seconds and timeout_seconds, as the ranks are proven in turn.",
+    )
+
+
+# What a run that sends nothing says
+
+
 def would_check(wanted: Wanted) -> list[str]:
-    """Names of the checks, in order, for a run that sends nothing."""
+    """Names of the checks, in order."""
     names = ["health", "served_model_name", "generate"]
+    names += ["sglang_version"] if wanted.sglang_version else []
+    names += ["model_path"] if wanted.model_path else []
     names += ["chat_completion"] if wanted.chat else []
     names += ["max_total_num_tokens"] if wanted.max_total_num_tokens else []
     names += ["host_tokens"] if wanted.host_tokens else []
+    names += ["burn_in", "health_after_burn_in"] if wanted.burn_in.requests else []
     names += ["canary_cold", "canary_host_hit", "canary_same_text"] if wanted.canary else []
     return names
 
 
-def _health(
-    ask: Ask, deadline: float, clock: Callable[[], float], sleep: Callable[[float], None], patience: float
-) -> Check:
-    while True:
-        answer = ask("GET", "/health", None)
-        if answer.status == 200:
-            return Check("health", True, 200, 200)
-        if clock() + HEALTH_PAUSE_SECONDS >= deadline:
-            found = answer.status or answer.body
-            return Check(
-                "health",
-                False,
-                found,
-                200,
-                f"The server did not become healthy within {format_seconds(patience)}; /health last gave {found}.",
-            )
-        sleep(HEALTH_PAUSE_SECONDS)
-
-
-def _model_names(answer: Answer) -> list[str]:
-    data = answer.data()
-    rows = data.get("data") if isinstance(data, Mapping) else None
-    return [str(row["id"]) for row in rows or [] if isinstance(row, Mapping) and "id" in row]
-
-
-def _context(answer: Answer) -> int | None:
-    """Longest sequence that the server takes."""
-    data = answer.data()
-    rows = data.get("data") if isinstance(data, Mapping) else None
-    lengths = [row.get("max_model_len") for row in rows or [] if isinstance(row, Mapping)]
-    return next((int(length) for length in lengths if isinstance(length, int) and length > 0), None)
-
-
-def _model_name(answer: Answer, expected: str | None) -> Check:
-    names = _model_names(answer)
-    if answer.status in (401, 403):
-        return Check("served_model_name", False, answer.status, expected, "The API key was not accepted.")
-    if expected is None:
-        return Check("served_model_name", bool(names), ", ".join(names) or answer.status, "any")
-    return Check(
-        "served_model_name",
-        expected in names,
-        ", ".join(names) or answer.status,
-        expected,
-        f"The server serves {', '.join(names) or 'no model'} under that port: another server, or another name.",
-    )
-
-
-def _own_token(ask: Ask, dice: random.Random) -> Check:
-    answer = ask("POST", "/generate", generate_body(unique_prompt(dice, 8), 1))
-    done = read_generation(answer)
-    if done is None:
-        return Check(
-            "generate", False, error_of(answer), 1, f"The server did not generate a token ({error_of(answer)})."
-        )
-    return Check("generate", done.completion_tokens >= 1, done.completion_tokens, 1, "The server generated no token.")
-
-
-def _chat(ask: Ask, model: str) -> Check:
-    body = {
-        "model": model,
-        "messages": [{"role": "user", "content": "Say yes."}],
-        "max_tokens": 4,
-        "temperature": 0,
-    }
-    answer = ask("POST", "/v1/chat/completions", body)
-    data = answer.data()
-    choices = data.get("choices") if isinstance(data, Mapping) else None
-    tokens = (data.get("usage") or {}).get("completion_tokens") if isinstance(data, Mapping) else None
-    return Check(
-        "chat_completion",
-        answer.status == 200 and bool(choices) and bool(tokens),
-        tokens if choices else error_of(answer),
-        "1 or more",
-        f"A chat completion failed ({error_of(answer) if not choices else 'no token'}).",
-    )
-
-
-# Capacity
-
-
-def _measure(
-    ask: Ask,
-    wanted: Wanted,
-    proof: Proof,
-    deadline: float,
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
-) -> None:
-    """Device and host capacity against the plan. The host gauge first appears with a batch, so there is patience."""
-    needs_host = bool(wanted.host_tokens) and wanted.host_gauge
-    until = min(deadline, clock() + METRICS_PATIENCE_SECONDS)
-    while True:
-        answer = ask("GET", "/metrics", None)
-        samples = parse_metrics(answer.body) if answer.status == 200 else []
-        if answer.status != 200 or not needs_host or any(values(samples, HOST_TOTAL)) or clock() >= until:
-            break
-        sleep(METRICS_PAUSE_SECONDS)
-    if answer.status != 200:
-        _problem(
-            proof,
-            "metrics_off",
-            f"/metrics answers {answer.status}, so the pools cannot be compared with the plan by gauge.",
-            "Set enable_metrics.",
-        )
-    proof.metrics = {name: values(samples, name) for name in REPORTED if values(samples, name)}
-    if wanted.max_total_num_tokens:
-        proof.checks.append(_device_capacity(ask, samples, wanted.max_total_num_tokens))
-    if wanted.host_tokens:
-        proof.checks.append(_host_capacity(samples, wanted, answer.status == 200, proof))
-
-
-def _problem(proof: Proof, code: str, message: str, remedy: str) -> None:
-    proof.problems.append({"code": code, "severity": "warning", "message": message, "remedy": remedy})
-
-
-def _device_capacity(ask: Ask, samples: Iterable[Sample], expected: int) -> Check:
-    found = [int(value) for value in values(samples, DEVICE_TOTAL)] or _capacity_of_server_info(ask)
-    if not found:
-        return Check("max_total_num_tokens", None, None, expected, "Neither /metrics nor /server_info tells it.")
-    least = min(found)
-    return Check(
-        "max_total_num_tokens",
-        least >= expected,
-        least,
-        expected,
-        f"The device pool holds {format_count(least)} tokens where {format_count(expected)} were planned: something "
-        "else held device memory when it was sized, or the plan is of another model.",
-    )
-
-
-def _capacity_of_server_info(ask: Ask) -> list[int]:
-    """For servers without metrics. The answer holds keys and is never returned."""
-    for path in ("/server_info", "/get_server_info"):
-        data = ask("GET", path, None).data()
-        found = data.get("max_total_num_tokens") if isinstance(data, Mapping) else None
-        if isinstance(found, int):
-            return [found]
-    return []
-
-
-def _host_capacity(samples: Iterable[Sample], wanted: Wanted, has_metrics: bool, proof: Proof) -> Check:
-    expected = int(wanted.host_tokens or 0)
-    found = sorted({int(value) for value in values(samples, HOST_TOTAL)})
-    if not found:
-        if not wanted.host_gauge or not has_metrics:
-            return Check("host_tokens", None, None, expected, "No gauge of the host tier.")
-        return Check(
-            "host_tokens", False, None, expected, f"The server has no host tier: {HOST_TOTAL} is missing from /metrics."
-        )
-    return Check(
-        "host_tokens",
-        found == [expected],
-        found[0] if len(found) == 1 else found,
-        expected,
-        f"The host tier holds {', '.join(format_count(one) for one in found)} tokens a rank where "
-        f"{format_count(expected)} were planned: the server runs with another ratio or size than the plan.",
-    )
-
-
-def _capacity(proof: Proof, wanted: Wanted) -> int | None:
-    found = next((check.found for check in proof.checks if check.name == "max_total_num_tokens"), None)
-    gauge = proof.metrics.get(DEVICE_TOTAL)
-    return found or (int(min(gauge)) if gauge else None) or wanted.max_total_num_tokens
+def would_send(wanted: Wanted) -> dict[str, Any]:
+    """Bounds, for one data parallel rank; None where only the server can tell."""
+    burn_in = wanted.burn_in
+    requests: int | None = burn_in.requests
+    tokens: int | None = burn_in.requests * (PROMPT_TOKENS + ANSWER_TOKENS)
+    if wanted.canary:
+        size = wanted.max_total_num_tokens
+        pools = None if size is None else Pools(size, wanted.host_tokens)
+        most = wanted.limits.churn_max_tokens if pools is None else plan_churn(pools, wanted.limits).max_tokens
+        requests = (requests or 0) + wanted.limits.churn_max_requests
+        tokens = None if most is None else (tokens or 0) + most
+    return {"requests": requests, "tokens": tokens, "seconds": wanted.timeout_seconds}

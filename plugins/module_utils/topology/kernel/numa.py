@@ -59,7 +59,8 @@ def read_hugepages(root: Path, relative: str) -> tuple[Hugepages, ...]:
     return tuple(sorted(found, key=lambda pages: pages.size_bytes))
 
 
-def _reclaimable(memory: dict[str, int]) -> int | None:
+def reclaimable_of(memory: dict[str, int]) -> int | None:
+    """What a node has free or could free, from its meminfo."""
     if "MemFree" not in memory:
         return None
     slabs = memory.get("KReclaimable", memory.get("SReclaimable", 0))
@@ -107,7 +108,7 @@ def read_numa_nodes(root: Path, host: Host) -> tuple[NumaNode, ...]:
     ids, _offline = read_node_ids(root)
     possible = parse_cpu_list(read_text(root, f"{NODES}/possible"))
     memories = [parse_meminfo(read_text(root, f"{NODES}/node{node}/meminfo")) for node in ids]
-    shares = share_available(host.memory_available_bytes, [_reclaimable(memory) for memory in memories])
+    shares = share_available(host.memory_available_bytes, [reclaimable_of(memory) for memory in memories])
     of_gpus = set(read_memory_nodes(root).values())
     online, usable_cpus, usable_nodes = map(_allowed, (host.cpus, host.cpus_usable, host.memory_nodes_usable))
     nodes = []

@@ -15,11 +15,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.problem_cod
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.refusal_codes import CODES as MODEL
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.refusal_codes import CODES as PLACEMENT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.problem_codes import CODES as LAUNCH
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.problem_codes import CODES as SERVE
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.problem_codes import CODES as START
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.refusal_codes import CODES as TOPOLOGY
 
 PLUGINS = Path(problems.__file__).resolve().parent.parent
-CODES = {**CAPACITY, **MEMORY, **MODEL, **PLACEMENT, **LAUNCH, **START, **TOPOLOGY}
+CODES = {**CAPACITY, **MEMORY, **MODEL, **PLACEMENT, **LAUNCH, **SERVE, **START, **TOPOLOGY}
 
 
 def stated_severities() -> set[tuple[str, str]]:

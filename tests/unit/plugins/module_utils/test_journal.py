@@ -7,11 +7,15 @@ from __future__ import annotations
 import json
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import (
+    KERNEL_MATCHES,
     cursor_time,
+    invocation_matches,
     is_access_log,
+    is_not_after,
     journalctl_command,
     last_state,
     parse_record,
+    same_record,
     without_secrets,
 )
 
@@ -25,7 +29,7 @@ def record(**fields: object) -> str:
 def test_record_of_the_service() -> None:
     found = parse_record(record(MESSAGE="hello", _PID="11402", PRIORITY="6", _SYSTEMD_INVOCATION_ID="ab"))
     assert found is not None
-    assert (found.message, found.pid, found.priority, found.cursor) == ("hello", 11402, 6, CURSOR)
+    assert (found.message, found.pid, found.cursor, found.broken) == ("hello", 11402, CURSOR, False)
     assert found.timestamp == 1795962016.412345
     assert not found.of_manager
 
@@ -55,7 +59,7 @@ def test_message_of_several_lines_keeps_them() -> None:
 def test_missing_fields_are_unknown() -> None:
     found = parse_record("{}")
     assert found is not None
-    assert (found.message, found.timestamp, found.cursor, found.pid, found.priority) == ("", None, None, None, None)
+    assert (found.message, found.timestamp, found.cursor, found.pid, found.dropped) == ("", None, None, None, None)
 
 
 def test_null_message_of_a_field_too_long_is_empty() -> None:
@@ -79,16 +83,47 @@ def test_progress_bar_is_its_last_state() -> None:
     assert last_state("a\rb\rc\nd\r") == "c\nd"
 
 
-def test_command_reads_one_invocation_and_what_systemd_says_of_it() -> None:
-    command = journalctl_command("ab12", cursor=CURSOR)
+def test_command_reads_one_invocation_and_what_systemd_and_journald_say_of_it() -> None:
+    command = journalctl_command(invocation_matches("ab12"), cursor=CURSOR)
     assert command[0] == "journalctl" and "--output=json" in command and "--all" in command
-    assert f"--after-cursor={CURSOR}" in command
-    assert command[-4:] == ["_SYSTEMD_INVOCATION_ID=ab12", "+", "INVOCATION_ID=ab12", "_PID=1"]
+    assert f"--cursor={CURSOR}" in command
+    assert "--follow" not in command
+    assert command[-7:] == [
+        "_SYSTEMD_INVOCATION_ID=ab12",
+        "+",
+        "INVOCATION_ID=ab12",
+        "_PID=1",
+        "+",
+        "MESSAGE_ID=a596d6fe7bfa4994828e72309e95d61e",
+        "_TRANSPORT=driver",
+    ]
+
+
+def test_command_follows_from_the_cursor_on() -> None:
+    command = journalctl_command(KERNEL_MATCHES, cursor=CURSOR, follow=True)
+    assert "--follow" in command
+    assert "--no-tail" in command
+    assert command[-1] == "_TRANSPORT=kernel"
 
 
 def test_command_since_a_time_only_without_cursor() -> None:
-    assert "--since=@12.500000" in journalctl_command("ab12", since=12.5)
-    assert not any(word.startswith("--since") for word in journalctl_command("ab12", cursor=CURSOR, since=12.5))
+    matches = invocation_matches("ab12")
+    assert "--since=@12.500000" in journalctl_command(matches, since=12.5)
+    assert not any(word.startswith("--since") for word in journalctl_command(matches, cursor=CURSOR, since=12.5))
+
+
+def test_record_is_the_same_after_it_was_flushed_from_run_to_var() -> None:
+    assert same_record(CURSOR, CURSOR.replace("s=0639b2;i=5a0", "s=77;i=1"))
+    assert not same_record(CURSOR, CURSOR.replace("m=3b9aca00", "m=3b9aca01"))
+
+
+def test_order_of_records_is_that_of_the_clock_that_never_jumps() -> None:
+    later = CURSOR.replace("m=3b9aca00", "m=3b9aca01").replace("t=644c1f5d8e8a0", "t=1")
+    assert is_not_after(CURSOR, later)
+    assert is_not_after(CURSOR, CURSOR)
+    assert not is_not_after(later, CURSOR)
+    assert not is_not_after(CURSOR, later.replace("b=9cfa", "b=0"))
+    assert not is_not_after("s=1", later)
 
 
 def test_time_in_a_cursor() -> None:

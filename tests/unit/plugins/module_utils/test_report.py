@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.report import node_report_lines
@@ -57,6 +58,15 @@ def test_stages_that_overlap_are_not_added_up() -> None:
     assert "18.2 s" in line
 
 
+def test_the_wait_for_the_old_servers_memory_is_told_where_there_was_any() -> None:
+    idle = {"idle_seconds": 12.8, "given_back_bytes": 1_330_000_000}
+    startup = {**LEDGER["startup"], "idle": idle}
+    text = report({**LEDGER, "startup": startup})
+    assert re.search(r"memory back +12\.8 s  1\.33 GB of the old server given back", text), text
+    for nothing in ({}, {**idle, "given_back_bytes": 0}, {"idle_seconds": None}):
+        assert "memory back" not in report({**LEDGER, "startup": {**startup, "idle": nothing}})
+
+
 def test_an_unchanged_node_says_so() -> None:
     assert "unchanged: what runs is what is declared" in report(LEDGER, proven=True, ledger=LEDGER)
 
@@ -102,3 +112,21 @@ def test_what_the_plan_has_read_of_the_last_start_is_said_once() -> None:
 def test_a_failed_canary_stands_out() -> None:
     proof = {**LEDGER["proof"], "canary": {**LEDGER["proof"]["canary"], "same_text": False}}
     assert "FAILED   canary" in report({**LEDGER, "proof": proof})
+
+
+def test_what_a_check_could_not_prove_is_said() -> None:
+    problem = {"code": "server_busy", "severity": "warning", "message": "It is busy.", "remedy": "Run it again."}
+    canary = {**LEDGER["proof"]["canary"], "same_text": None}
+    burn_in = {"name": "burn_in", "ok": True, "found": 8, "expected": 8}
+    proof = {"checks": [burn_in], "canary": canary, "problems": [problem]}
+    text = report({**LEDGER, "proof": proof})
+    assert "ok       requests of the burn-in answered: 8, asked 8" in text
+    assert "ok       canary" in text and "texts of this server cannot be compared" in text
+    assert "warning  It is busy. Run it again." in text
+
+
+def test_a_canary_without_a_hit_claims_nothing() -> None:
+    canary = {**LEDGER["proof"]["canary"], "hit": None, "same_text": None}
+    assert "canary" not in report({**LEDGER, "proof": {**LEDGER["proof"], "canary": canary}})
+    untold = {**LEDGER["proof"]["canary"], "hit": {"cached_tokens": 511, "device": None, "host": None}}
+    assert "canary" not in report({**LEDGER, "proof": {**LEDGER["proof"], "canary": untold}})

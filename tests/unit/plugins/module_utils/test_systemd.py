@@ -83,3 +83,10 @@ def test_unit_survives_the_wire_with_keys_of_others() -> None:
 def test_signal_without_a_name() -> None:
     assert signal_name(11) == "SIGSEGV"
     assert signal_name(250) == "signal 250"
+
+
+def test_limits_that_are_not_set_are_none() -> None:
+    found = parse_show("Id=a.service\nLimitMEMLOCK=infinity\nMemoryMax=infinity\n", "a.service")
+    assert (found.limit_memlock_bytes, found.memory_max_bytes) == (None, None)
+    limited = parse_show("Id=a.service\nLimitMEMLOCK=8388608\nMemoryMax=419430400\n", "a.service")
+    assert (limited.limit_memlock_bytes, limited.memory_max_bytes) == (8388608, 419430400)

@@ -21,6 +21,10 @@ import yaml
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import GpuLink, Machine
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.interpreters import (
+    PYTHON_CANDIDATES,
+    interpreters,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import CODES
 from ansible_collections.gpufleet.sglang.plugins.modules import gpu_topology_info
 from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
@@ -135,11 +139,11 @@ class Respawned(Exception):
 
 
 def test_candidates_that_are_no_patterns_find_nothing() -> None:
-    assert gpu_topology_info.interpreters(["", "/", "/nowhere/**x", "/nowhere/[", "relative/*/python"]) == []
+    assert interpreters(["", "/", "/nowhere/**x", "/nowhere/[", "relative/*/python"]) == []
 
 
 def test_the_default_finds_the_environments_of_the_role(tmp_path: Path) -> None:
-    assert gpu_topology_info.PYTHON_CANDIDATES == [
+    assert PYTHON_CANDIDATES == [
         "/opt/gpufleet/probe/bin/python",
         "/opt/sglang/*/bin/python",
         "/usr/bin/python3",

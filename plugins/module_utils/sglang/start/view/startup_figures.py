@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.goals.threshold import LOG_STEP_BYTES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
-    StartupState,
-    pinned_bytes,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import pinned_bytes
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.spans import (
     span_of,
+    stage_seconds,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import StartupState
 
 
 def figures(state: StartupState) -> dict[str, Any]:
@@ -25,8 +26,8 @@ def figures(state: StartupState) -> dict[str, Any]:
     Memory of GPUs is the minimum over the ranks, as the server takes it. It is printed with two decimals, so it is
     right to half of C(resolution_bytes).
     """
-    pin = _stage_seconds(state, "host_pool")
-    load = _stage_seconds(state, "load")
+    pin = stage_seconds(state, "host_pool")
+    load = stage_seconds(state, "load")
     whole = _start_seconds(state)
     pinned = pinned_bytes(state)
     announced = [rank.announced_bytes for rank in state.ranks if rank.announced_bytes]
@@ -63,22 +64,15 @@ def _at_end(state: StartupState) -> int | None:
 
 def _device_pool_bytes(state: StartupState) -> int | None:
     """All pools of a rank together, as they were printed."""
-    sizes = [span.bytes for span in state.spans if span.stage == "device_pool" and span.bytes is not None]
-    return min(sizes) if sizes else None
-
-
-def _stage_seconds(state: StartupState, stage: str) -> float | None:
-    """From when the first rank entered the stage to when the last left it."""
-    spans = [span for span in state.spans if span.stage == stage]
-    began = [span.began for span in spans if span.began is not None]
-    ended = [span.ended for span in spans if span.ended is not None]
-    if not began or len(ended) < len(spans):
-        return None
-    return round(max(ended) - min(began), 3)
+    sizes: dict[str | None, int] = {}
+    for span in state.spans:
+        if span.stage == "device_pool" and span.bytes is not None:
+            sizes[span.rank] = sizes.get(span.rank, 0) + span.bytes
+    return min(sizes.values(), default=None)
 
 
 def _start_seconds(state: StartupState) -> float | None:
     boot = span_of(state, "boot", None)
-    if boot is None or boot.began is None or state.ready_at is None or state.verdict != "ready":
+    if boot is None or boot.began is None or state.ready_at is None or state.verdict != "ready" or state.clock_jumps:
         return None
-    return round(state.ready_at - boot.began, 3)
+    return round(max(0.0, state.ready_at - boot.began), 3)

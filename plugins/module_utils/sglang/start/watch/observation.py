@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading, reading_from_dict
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import (
     LogEvent,
     event_from_dict,
 )
@@ -52,9 +52,14 @@ class NumaReading:
 
 @dataclass(frozen=True)
 class HostReading:
-    """Memory of the machine. The averages are percent of the last 10 s (PSI, Documentation/accounting/psi.rst)."""
+    """Memory of the machine. The averages are percent of the last 10 s (PSI, Documentation/accounting/psi.rst).
+
+    C(shmem_bytes): Shmem of /proc/meminfo, which holds the pools of every server; less what the unit's control group
+    holds, it is what others pin.
+    """
 
     memory_available_bytes: int | None = None
+    shmem_bytes: int | None = None
     swap_used_bytes: int | None = None
     memory_some_avg10: float | None = None
     memory_full_avg10: float | None = None
@@ -91,7 +96,12 @@ class LogHealth:
 class Observation:
     """One look. C(at) is the watcher's monotonic clock; every other time is UNIX seconds of the node.
 
-    C(lines): records of the log since the last look, access log left out. C(read_at): when the ranks were read.
+    An event C(port_in_use) may carry C(owner_pid), C(owner_command), C(owner_unit) of the process that holds C(port).
+    C(lines): records of the log since the last look, access log left out. C(read_at): when the ranks were read, and
+    C(monotonic) what CLOCK_MONOTONIC of the node showed then. C(meter): the counter that C(samples) show.
+    C(boot_id): /proc/sys/kernel/random/boot_id, which tells a node that was rebooted meanwhile.
+    C(serves): whether the server answered that it is ready, None if it was not asked; C(listener_in_unit): whether the
+    process that listens on its port is one of the unit, None if that could not be told.
     C(more): the log goes on where this look ended, so its present end is not known yet.
     """
 
@@ -103,11 +113,15 @@ class Observation:
     lines: int = 0
     started_at: float | None = None
     read_at: float | None = None
+    monotonic: float | None = None
+    meter: str | None = None
+    boot_id: str | None = None
     activity: Activity = Activity()
     host: HostReading = HostReading()
     cgroup: CgroupReading = CgroupReading()
     log: LogHealth = LogHealth()
     serves: bool | None = None
+    listener_in_unit: bool | None = None
     tail: tuple[str, ...] = ()
     more: bool = False
 
@@ -134,11 +148,15 @@ def observation_from_result(look: Mapping[str, Any], at: float) -> Observation:
         lines=look["lines"],
         started_at=look["unit"].get("started_at"),
         read_at=look["read_at"],
+        monotonic=look.get("monotonic"),
+        meter=look.get("meter"),
+        boot_id=look.get("boot_id"),
         activity=_known(Activity, look.get("activity")),
         host=_known(HostReading, host, numa_nodes=numa),
         cgroup=_known(CgroupReading, look.get("cgroup")),
         log=_known(LogHealth, look.get("log")),
         serves=look["serves"],
+        listener_in_unit=look.get("listener_in_unit"),
         tail=tuple(look["tail"]),
         more=look["more"],
     )

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import LogEvent, parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.expectation import Expectation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
-    Expectation,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import advance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import (
     StartupState,
-    advance,
     initial,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus

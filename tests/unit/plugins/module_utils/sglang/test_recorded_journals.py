@@ -23,11 +23,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import timeline
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.expectation import Expectation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
-    Expectation,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import advance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import (
     StartupState,
-    advance,
     initial,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus, parse_show
@@ -107,7 +107,7 @@ def test_start_that_got_ready() -> None:
             "host_memory_guard",
             "TP0",
             "host pool of rank TP0: it asks for 33.55 GB and its check lets it have 5.94 GB.",
-            "Set hicache.ratio to 236.01 or less",
+            "Set hicache.ratio to 235.83 or less",
         ),
         (
             "register-refused",
@@ -117,8 +117,8 @@ def test_start_that_got_ready() -> None:
             "LimitMEMLOCK",
         ),
         ("stopped-while-pinning", "stopped_meanwhile", None, "was stopped while it was pinning", "who stopped it"),
-        ("missing-model", "model_files", None, "/srv/models/missing-model", "manifest"),
-        ("bad-flag", "bad_argument", None, "unrecognized arguments: --no-such-flag 1", "variables of the role"),
+        ("missing-model", "model_not_found", None, "/srv/models/missing-model", "model_path"),
+        ("bad-flag", "flag_unknown", None, "does not know --no-such-flag", "Leave --no-such-flag out."),
     ],
 )
 def test_start_that_failed(name: str, code: str, rank: str | None, words: str, remedy: str) -> None:

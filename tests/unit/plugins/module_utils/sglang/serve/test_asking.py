@@ -8,11 +8,8 @@ import random
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import (
-    Answer,
-    read_generation,
-    unique_prompt,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.answers import Answer
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import read_generation, unique_prompt
 
 
 def test_prompts_differ() -> None:

@@ -13,6 +13,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
     diagnose,
     last_lines,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import HostReading
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     BOOT,
@@ -108,12 +109,60 @@ def test_exception_of_a_scheduler() -> None:
         ["NameError: name 'transfer_kv' is not defined", "BrokenPipeError: [Errno 32] Broken pipe"], 10.0
     )
     found = diagnose(after(pinning(), seen(10.0, events=[*report, *cause], unit=KILLED)), PLAN)
-    assert (found.code, found.rank, found.evidence) == ("scheduler_exception", "TP1", {"exception": "NameError"})
+    assert (found.code, found.rank) == ("scheduler_exception", "TP1")
+    assert found.evidence == {"lines": ["NameError: name 'transfer_kv' is not defined"], "exception": "NameError"}
 
 
 def test_invalid_combination_of_arguments_is_an_exception_before_any_rank() -> None:
     found = diagnose(died("ValueError: a and b are mutually exclusive", unit=FAILED, state=start()), PLAN)
-    assert (found.code, found.rank) == ("bad_argument", None)
+    assert (found.code, found.rank) == ("flags_exclude_each_other", None)
+    other = diagnose(died("ValueError: a has to be above b", unit=FAILED, state=start()), PLAN)
+    assert (other.code, other.rank) == ("bad_argument", None)
+
+
+def test_rank_that_the_others_were_killed_for_is_not_the_cause() -> None:
+    # A rank reports an exception, its main process ends the others by SIGKILL.
+    report = events(["TP0] Scheduler hit an exception: Traceback (most recent call last):"], 10.0)
+    cause = raw_events(["NameError: name 'transfer_kv' is not defined"], 10.0, pid=200)
+    quit_ = raw_events(["[2026-11-29 14:44:35] Received sigquit from a child process."], 10.1)
+    look = (dead("TP0", 1), dead("TP1", -9))
+    state = after(
+        pinning(),
+        seen(9.0, ranks=both(MIB, MIB)),
+        seen(10.2, events=[*report, *cause, *quit_], unit=KILLED, ranks=look),
+        seen(12.0, unit=KILLED, ranks=look),
+    )
+    assert (diagnose(state, PLAN).code, diagnose(state, PLAN).rank) == ("scheduler_exception", "TP0")
+
+
+def test_what_was_said_and_survived_is_not_the_cause() -> None:
+    said = raw_events(["ModuleNotFoundError: No module named 'deep_ep'"], 0.5, pid=201)
+    state = after(
+        start(),
+        seen(1.0, BOOT, events=[*events(BOOT, 0.4), *said], ranks=both(MIB, MIB)),
+        seen(3.0, UNTIL_PINNING[2:], ranks=both(MIB, MIB)),
+        seen(5.0, ranks=(reading("TP0", MIB), dead("TP1", -9))),
+        seen(12.0, ranks=(reading("TP0", MIB), dead("TP1", -9))),
+    )
+    assert (diagnose(state, PLAN).code, diagnose(state, PLAN).rank) == ("scheduler_died", "TP1")
+    # Without any other cause it is better than none.
+    alone = after(state.__class__(**{**vars(state), "verdict": None, "ranks": ()}), seen(13.0, unit=FAILED))
+    assert diagnose(alone, PLAN).code == "missing_module"
+
+
+def test_hint_counts_when_nothing_else_is_known() -> None:
+    hint = "node1:4711:4711 [0] transport/p2p.cc:287 NCCL WARN Cuda failure 'peer access is not supported'"
+    quiet = replace(FAILED, exec_main_code=None, exec_main_status=None)
+    assert diagnose(died(hint, unit=quiet), PLAN).code == "nccl_warning"
+    assert diagnose(died(hint, GUARD, unit=quiet), PLAN).code == "host_memory_guard"
+
+
+def test_several_accounts_of_one_kill_are_told_by_the_one_that_names_the_process() -> None:
+    counted = LogEvent("failure", "memory.events", label="oom_killer", timestamp=9.0)
+    named = LogEvent("failure", "Killed process", label="oom_killer", values=(("dead_pid", 201),), timestamp=9.5)
+    state = after(pinning(), seen(10.0, events=[counted, named], unit=KILLED, ranks=both(MIB, MIB)))
+    found = diagnose(state, PLAN)
+    assert (found.code, found.rank, found.values["pid"]) == ("oom_killer", "TP1", 201)
 
 
 def test_exception_of_the_main_process_in_mid_start() -> None:
@@ -140,6 +189,13 @@ def test_warm_up_failure_names_the_rank_s_cause_if_there_is_one() -> None:
         (FAILED, "server_exited", "exit status 1 while it was pinning"),
         (replace(FAILED, exec_main_status=2), "bad_argument", "exit status 2"),
         (replace(FAILED, exec_main_status=203), "cannot_execute", "203/EXEC"),
+        (replace(FAILED, exec_main_status=200), "unit_folder_missing", "200/CHDIR"),
+        (replace(FAILED, exec_main_status=209), "unit_output_refused", "209/STDOUT"),
+        (replace(FAILED, exec_main_status=217), "unit_user_missing", "217/USER"),
+        (replace(FAILED, exec_main_status=226), "unit_namespace_refused", "226/NAMESPACE"),
+        (replace(FAILED, exec_main_status=244), "unit_setup_failed", "could not prepare"),
+        (replace(KILLED, result="timeout"), "unit_timeout", "TimeoutStartSec"),
+        (replace(FAILED, exec_main_code=None, exec_main_status=None, result="resources"), "unit_resources", "lacked"),
         (KILLED, "server_killed", "killed by SIGKILL while it was pinning"),
         (
             replace(FAILED, exec_main_code=None, exec_main_status=None, result="start-limit-hit"),
@@ -231,5 +287,5 @@ def test_last_lines_without_filling() -> None:
 
 def test_dictionary_form() -> None:
     data = diagnose(died(GUARD), PLAN).as_dict()
-    assert sorted(data) == ["causes", "code", "evidence", "message", "rank", "remedy"]
+    assert sorted(data) == ["causes", "code", "evidence", "message", "rank", "remedy", "values"]
     assert isinstance(data["causes"], list)

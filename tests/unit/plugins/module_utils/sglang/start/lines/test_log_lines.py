@@ -7,13 +7,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import (
     LogEvent,
     event_from_dict,
-    parse_line,
-    rank_from_title,
-    split_prefix,
+    is_rank_scoped,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
 
 P = "[2026-11-29 14:20:15 TP1] "
 GIB = 1 << 30
@@ -208,7 +207,7 @@ GIB = 1 << 30
             "TP1",
             None,
             None,
-            None,
+            "tree_cache",
         ),
         (
             "0.5.23",
@@ -290,24 +289,6 @@ def test_line(version: str, line: str, kind: str, stage: str, rank: str, size: i
             {"index": 0, "dead_pid": 20542, "exit_code": -9},
         ),
         (
-            "launch_server.py: error: unrecognized arguments: --hicache-rato 4",
-            "bad_argument",
-            {"reason": "unrecognized arguments: --hicache-rato 4"},
-        ),
-        (
-            "[2026-11-29 14:20:18] ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 30000):"
-            " address already in use",
-            "port_in_use",
-            {},
-        ),
-        ("ValueError: port at 30000 is not available in 30 seconds. ", "port_in_use", {"port": 30000}),
-        ("RuntimeError: Cannot find any model weights with `/srv/models/none`", "model_files", {}),
-        (
-            'FileNotFoundError: No such file or directory: "/srv/models/a/model-00002-of-00004.safetensors"',
-            "model_files",
-            {},
-        ),
-        (
             "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found in",
             "missing_compiler",
             {},
@@ -343,9 +324,8 @@ def test_failure(line: str, label: str, values: dict[str, object]) -> None:
     "line",
     [
         "",
-        "[2026-11-29 14:19:46] server_args={'model_path': '/models/tiny', 'tp_size': 2}",
+        "[2026-11-29 14:19:46] server_args={'model_path': '/models/tiny', 'api_key': 'k'}",
         P + "multimem all-gather disabled (Torch not compiled with CUDA enabled)",
-        "[2026-11-29 14:20:18] HiCache memory headroom: host 18.0 GiB, cgroup 8589934586.7 GiB",
         '[2026-11-29 14:20:47] INFO:     127.0.0.1:36800 - "POST /generate HTTP/1.1" 200 OK',
         P + "Prefill batch, #new-seq: 1, #new-token: 28, #cached-token: 0, token usage: 0.00",
         P + "He said: The server is fired up and ready to roll!",
@@ -364,19 +344,231 @@ def test_rows_hold_for_their_releases_only() -> None:
     assert parse_line(P + "Tree cache initialized: hicache_attached=True", "0.5.9") is None
 
 
+def test_end_of_the_host_tier_in_the_words_of_its_release() -> None:
+    end = P + "Tree cache initialized: source=default impl=HiRadixCache hybrid_swa=False hybrid_ssm=False {}={}"
+    assert parse_line(end.format("hierarchical", True), "0.5.17") is not None
+    assert parse_line(end.format("hierarchical", True), "0.5.18") is None
+    assert parse_line(end.format("hicache_attached", True), "0.5.18") is not None
+    assert parse_line(end.format("hicache_attached", False), "0.5.18") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "version", "kind", "stage", "label", "values"),
+    [
+        (
+            P + "HiCache auto-sizing: ratio 2.000 -> 1.417; 94.3 GiB host memory per rank (fraction 0.80, 8 ranks on "
+            "this host), host pools 89.6 GiB.",
+            "0.5.21",
+            "progress",
+            "host_pool",
+            "auto_size",
+            {
+                "requested_ratio": 2.0,
+                "ratio": 1.417,
+                "budget_bytes": round(94.3 * GIB),
+                "host_memory_fraction": 0.8,
+                "ranks_count": 8,
+                "pools_bytes": round(89.6 * GIB),
+            },
+        ),
+        (
+            P + "HiCache memory headroom: host 18.0 GiB, cgroup 8.5 GiB",
+            "0.5.23",
+            "progress",
+            "host_pool",
+            "headroom",
+            {"host_bytes": 18 * GIB, "cgroup_bytes": 17 * GIB // 2},
+        ),
+        # No limit is as many pages as a number can hold.
+        (
+            P + "HiCache memory headroom: host 18.0 GiB, cgroup 8589934586.7 GiB",
+            "0.5.23",
+            "progress",
+            "host_pool",
+            "headroom",
+            {"host_bytes": 18 * GIB},
+        ),
+        (
+            P + "MLATokenToKVPoolHost dummy mode: allocator-only, size=9000 tokens, saving 44.77 GB host memory",
+            "0.5.23",
+            "progress",
+            "host_pool",
+            "none_of_its_own",
+            {"saved_bytes": 44_770_000_000},
+        ),
+        (
+            "[2026-11-29 14:20:18] Engine startup timings (s): load_weight=41.20, kv_cache_allocation=0.31, "
+            "scheduler_e2e=95.04, cuda_graph={decode=11.02, draft_decode=3.50}, tokenizer_e2e=101.77",
+            "0.5.23",
+            "stage_begin",
+            "warm_up",
+            None,
+            {
+                "load_weight_seconds": 41.2,
+                "kv_cache_allocation_seconds": 0.31,
+                "scheduler_seconds": 95.04,
+                "cuda_graph_decode_seconds": 11.02,
+                "cuda_graph_draft_decode_seconds": 3.5,
+                "tokenizer_seconds": 101.77,
+            },
+        ),
+        (
+            P + "Gated launch still waiting for activation. rank=1 elapsed=20 s",
+            "0.5.19",
+            "progress",
+            "boot",
+            "gate_closed",
+            {},
+        ),
+        (P + "Gated launch activated. elapsed=61.20 s", "0.5.19", "progress", "boot", "gate_open", {}),
+        (
+            "Loading safetensors checkpoint shards:  25% Completed | 1/4 [00:01<00:03,  1.10s/it]",
+            "0.4.7",
+            "progress",
+            "load",
+            "shards",
+            {"done_count": 1, "total_count": 4},
+        ),
+        (
+            "Multi-thread loading shards: 100% Completed | 61/61 [00:31<00:00,  1.95it/s]",
+            "0.5.9",
+            "progress",
+            "load",
+            "shards",
+            {"done_count": 61, "total_count": 61},
+        ),
+        (
+            "Capturing batches (bs=16 avail_mem=9.04 GB):  50%|#####     | 4/8 [00:01<00:01,  3.30it/s]",
+            "0.5.23",
+            "progress",
+            "capture",
+            "batches",
+            {"done_count": 4, "total_count": 8, "available_bytes": round(9.04 * GIB)},
+        ),
+        (
+            P
+            + "Capture draft extend cuda graph begin (step 2). This can take up to several minutes. avail mem=8.50 GB",
+            "0.5.7",
+            "stage_begin",
+            "capture",
+            "draft extend cuda graph",
+            {"step_index": 2, "available_bytes": 17 * GIB // 2},
+        ),
+        (
+            P + "Entering DeepGEMM JIT Pre-Compile session. It may take a long time (typically 10-20 mins) if you have",
+            "0.5.9",
+            "progress",
+            None,
+            "compiling",
+            {},
+        ),
+        (
+            "DeepGEMM warmup:  45%|####5     | 45/100 [00:10<00:12,  4.4it/s]",
+            "0.5.9",
+            "progress",
+            None,
+            "compiling",
+            {"done_count": 45, "total_count": 100},
+        ),
+        (P + "FlashInfer autotune completed.", "0.5.6", "progress", None, "compiled", {}),
+        (
+            P + "Parallel private host allocation failed ([Errno 12] Cannot allocate memory); falling back to the "
+            "shared prefaulted mmap.",
+            "0.5.23",
+            "progress",
+            "host_pool",
+            "as_shared_memory",
+            {},
+        ),
+        (
+            P + "Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 4096, KV size: 2.00 GB, "
+            "avail mem=7.50 GB",
+            "0.5.17",
+            "progress",
+            "device_pool",
+            "kv",
+            {"available_bytes": 15 * GIB // 2},
+        ),
+        (
+            "[2026-11-29 14:20:18] Dummy health check server started in background thread at 0.0.0.0:30000",
+            "0.5.23",
+            "progress",
+            "warm_up",
+            "worker_node",
+            {},
+        ),
+    ],
+)
+def test_line_with_further_numbers(
+    line: str, version: str, kind: str, stage: str | None, label: str, values: dict[str, object]
+) -> None:
+    event = parse_line(line, version)
+    assert event is not None
+    assert (event.kind, event.stage, event.label, dict(event.values)) == (kind, stage, label, values)
+
+
+def test_memory_is_there_when_the_line_of_a_deepseek_v4_pool_is_printed() -> None:
+    after = parse_line(
+        P + "Allocating 3.20 GB host memory for V4 paged pool 'c4' (layers=30, pages=100, item_bytes=8192).", "0.5.12"
+    )
+    before = parse_line(P + "Allocating 3.20 GB host memory for hierarchical KV cache.", "0.5.12")
+    assert after is not None and before is not None
+    assert (after.after_allocating, before.after_allocating) == (True, False)
+    assert (after.label, after.value("pool"), after.bytes) == ("v4_paged", "c4", before.bytes)
+    assert event_from_dict(after.as_dict()).after_allocating is True
+
+
+def test_weights_that_come_after_the_graphs_end_no_stage() -> None:
+    event = parse_line(
+        P
+        + "Load weight end. Committed real weights after CUDA graph capture in 12.00 s (capture overlap window 9.00 s, "
+        "startup overlap total 21.00 s)",
+        "0.5.18",
+    )
+    assert event is not None
+    assert (event.kind, event.seconds) == ("progress", 12.0)
+
+
+def test_bar_is_of_no_rank() -> None:
+    bar = parse_line("Capturing batches (bs=16 avail_mem=9.04 GB):  50%|#####     | 4/8 [00:01<00:01]", "0.5.23")
+    pool = parse_line(P + "Memory pool end. avail mem=18.06 GB", "0.5.23")
+    assert bar is not None and pool is not None
+    assert (is_rank_scoped(bar), is_rank_scoped(pool)) == (False, True)
+
+
+def test_line_behind_a_bar_that_was_not_ended() -> None:
+    event = parse_line(
+        "Capturing batches (bs=1 avail_mem=9.04 GB):  88%|####| 7/8 [00:02<00:00,  3.3it/s]"
+        + P
+        + "Capture cuda graph end. Time elapsed: 2.19 s. mem usage=0.20 GB. avail mem=8.84 GB.",
+        "0.5.8",
+    )
+    assert event is not None
+    assert (event.kind, event.rank, event.seconds) == ("stage_end", "TP1", 2.19)
+
+
+def test_last_state_of_a_bar_speaks_for_it() -> None:
+    states = (f"Capturing batches (bs=1 avail_mem=9.04 GB):  0%|#| {done}/8 [00:02<00:00]" for done in (1, 5, 8))
+    event = parse_line("\r".join(states), "0.5.23")
+    assert event is not None
+    assert event.value("done_count") == 8
+
+
 def test_release_newer_than_all_that_were_read_keeps_the_open_rows() -> None:
     event = parse_line("[2027-01-01 00:00:00] The server is fired up and ready to roll!", "0.9.0")
     assert event is not None and event.kind == "ready"
 
 
+def test_release_that_is_not_known_is_read_in_the_forms_of_all() -> None:
+    old = parse_line(P + "Allocating 44.77 GB host memory for hierarchical KV cache.", None)
+    new = parse_line(P + "Allocating kv hierarchical KV host pool: 8193 tokens, 0.10 GB host memory.", None)
+    assert old is not None and new is not None
+    assert (old.bytes, new.bytes) == (44_770_000_000, 100_000_000)
+
+
 def test_version_that_is_none_is_refused() -> None:
     with pytest.raises(Refusal, match="not a version number"):
         parse_line("[2027-01-01 00:00:00] The server is fired up and ready to roll!", "latest")
-
-
-def test_prefix_with_milliseconds_and_every_rank_part() -> None:
-    prefixed, rank, rest = split_prefix("[2026-11-29 14:20:15.123 DP0 PP1 ATTN_CP2 MOE_DP0 TP3 EP4] Memory pool end.")
-    assert (prefixed, rank, rest) == (True, "DP0 PP1 ATTN_CP2 MOE_DP0 TP3 EP4", "Memory pool end.")
 
 
 def test_other_logging_setup_than_the_servers_own_is_still_understood() -> None:
@@ -409,23 +601,6 @@ def test_last_exception_of_a_record_is_the_one_that_was_not_handled() -> None:
     )
     assert event is not None
     assert (event.kind, event.label) == ("exception", "RuntimeError")
-
-
-@pytest.mark.parametrize(
-    ("title", "rank"),
-    [
-        ("sglang::scheduler", "TP0"),
-        ("sglang::scheduler_TP1", "TP1"),
-        ("sglang::scheduler_DP0_TP12", "DP0 TP12"),
-        ("sglang::scheduler_ATTN_CP0_MOE_DP1_TP2_EP3", "ATTN_CP0 MOE_DP1 TP2 EP3"),
-        ("sglang::detokenizer", None),
-        ("sglang::scheduler_helper", None),
-        ("/opt/sglang/0.5.23/bin/python -m sglang.launch_server", None),
-        ("", None),
-    ],
-)
-def test_rank_of_a_process_title(title: str, rank: str | None) -> None:
-    assert rank_from_title(title) == rank
 
 
 def test_event_survives_the_wire() -> None:
@@ -469,6 +644,23 @@ def test_memory_that_a_line_tells(line: str, available: float | None, size: floa
     assert event is not None
     assert event.value("available_bytes") == (None if available is None else round(available * GIB))
     assert event.bytes == (None if size is None else round(size * GIB))
+
+
+def test_arguments_tell_the_ranks_and_the_host_tier() -> None:
+    event = parse_line(
+        "[2026-11-29 14:20:12] server_args={'tp_size': 8, 'pp_size': 2, 'mem_fraction_static': None, 'page_size': 64, "
+        "'hicache_ratio': 2.5, 'enable_hierarchical_cache': True, 'hicache_size': 0, 'draft_page_size': 3}",
+        "0.5.23",
+    )
+    assert event is not None
+    assert dict(event.values) == {
+        "tp_size": 8,
+        "pp_size": 2,
+        "page_size": 64,
+        "hicache_ratio": 2.5,
+        "enable_hierarchical_cache": True,
+        "hicache_size": 0,
+    }
 
 
 @pytest.mark.parametrize(

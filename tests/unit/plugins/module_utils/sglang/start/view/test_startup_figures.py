@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_figures import figures
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.expectation import Expectation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import Observation
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
-    Expectation,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import advance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import (
     StartupState,
-    advance,
     initial,
 )
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
@@ -137,3 +137,12 @@ def test_a_start_that_did_not_end_has_no_length() -> None:
     found = figures(replace(watched(), ready_at=None))
     assert found["start_seconds"] is None
     assert found["rest_seconds"] is None
+
+
+def test_a_clock_that_was_set_leaves_no_length_that_is_wrong() -> None:
+    state = watched()
+    jumped = tuple(replace(span, jumped=span.stage == "host_pool") for span in state.spans)
+    found = figures(replace(state, spans=jumped, clock_jumps=1))
+    assert (found["load_seconds"], found["pin_seconds"], found["start_seconds"]) == (40.0, None, None)
+    assert found["pin_bytes_per_second"] is None
+    assert found["pinned_bytes"] == 2 * POOL

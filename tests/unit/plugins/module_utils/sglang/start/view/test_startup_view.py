@@ -7,13 +7,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import (
-    LiveLines,
-    eta_seconds,
     live_line,
+    rank_lines,
     ranks_as_dicts,
     timeline,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import StartupState
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.progress import eta_seconds
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     BOOT,
     HALF,
@@ -61,8 +60,8 @@ def test_stages_are_timed_by_the_journal_however_late_one_looks() -> None:
 
 def test_rate_and_time_left() -> None:
     state = after(pinning(3.0), seen(5.0, ranks=both(MIB, MIB)), seen(9.0, ranks=both(MIB + HALF, MIB + HALF)))
-    assert eta_seconds(state) == pytest.approx(6.0)
-    assert live_line(state) == "pinning 0.41 of 0.82 GB (TP0 0.20/0.41, TP1 0.20/0.41) 0.07 GB/s ETA 6 s"
+    assert eta_seconds(state) == pytest.approx(4.0)
+    assert live_line(state) == "pinning 0.41 of 0.82 GB (TP0 0.20/0.41, TP1 0.20/0.41) 0.10 GB/s ETA 4 s"
 
 
 def test_live_line_before_anything_is_pinned() -> None:
@@ -76,33 +75,15 @@ def test_live_line_of_many_ranks_names_the_slowest() -> None:
     moved = [reading(f"TP{rank}", MIB + (HALF if rank != 3 else 0)) for rank in range(8)]
     state = after(state, seen(1.0, ranks=tuple(readings)), seen(2.0, lines, ranks=tuple(readings)))
     state = after(state, seen(3.0, ranks=tuple(moved)))
-    assert live_line(state).startswith("pinning 1.43 of 3.28 GB (slowest TP3 0.00/0.41)")
+    sizes = " ".join("0.00" if rank == 3 else "0.20" for rank in range(8))
+    assert live_line(state).startswith(f"pinning 1.43 of 3.28 GB (TP0 to TP7 {sizes} of 0.41 each)")
+    assert live_line(state, columns=90).startswith("pinning 1.43 of 3.28 GB (slowest TP3 0.00/0.41)")
+    assert len(live_line(state)) <= 130
 
 
-def shown(lines: LiveLines, *states: StartupState) -> list[str | None]:
-    return [lines.due(state) for state in states]
-
-
-def test_live_lines_show_stages_and_steps_but_not_every_look() -> None:
-    lines = LiveLines()
-    states = [pinning(3.0)]
-    for at in range(1, 8):
-        states.append(after(states[-1], seen(3.0 + at, ranks=both(MIB + at * POOL // 10, MIB + at * POOL // 10))))
-    texts = shown(lines, *states)
-    assert [text is not None for text in texts] == [True, False, False, True, False, False, True, False]
-    states = [after(states[-1], seen(12.0, WARM_UP))]
-    assert shown(lines, *states, after(states[-1], seen(13.0)), after(states[-1], seen(14.0, READY))) == [
-        "warming up",
-        None,
-        "ready after 14.0 s",
-    ]
-
-
-def test_live_lines_give_a_sign_of_life() -> None:
-    lines = LiveLines()
-    state = after(start(ranks=1, timeout_seconds=5000.0), seen(0.0, WARM_UP))
-    assert shown(lines, state, after(state, seen(29.0)), after(state, seen(30.0))) == [
-        "warming up",
-        None,
-        "warming up, 30.0 s so far",
+def test_each_rank_has_a_line_for_those_who_ask_for_more() -> None:
+    state = after(pinning(3.0), seen(5.0, ranks=both(MIB + HALF, MIB)))
+    assert rank_lines(state) == [
+        "TP0: pinning 0.20 of 0.41 GB pinned, process 200",
+        "TP1: pinning, process 201",
     ]

@@ -10,18 +10,24 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import live_line, timeline
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.expectation import (
+    expectation_from_plan,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import (
     Activity,
     HostReading,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.startup import (
-    DEATH_GRACE_SECONDS,
-    StartupState,
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import (
     all_pinned,
-    expectation_from_plan,
-    initial,
     pinned_bytes,
     planned_bytes,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import (
+    StartupState,
+    initial,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.verdict import (
+    DEATH_GRACE_SECONDS,
     wants_probe,
 )
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
@@ -312,7 +318,8 @@ def test_line_that_was_lost_is_replaced_by_the_servers_own_answer() -> None:
 
 
 def test_release_whose_lines_are_unknown_is_watched_by_bytes_and_readiness() -> None:
-    state = after(start(), seen(1.0, ranks=both(MIB, MIB), lines=9), seen(2.0, ranks=both(MIB + HALF, MIB + HALF)))
+    first = seen(1.0, ranks=both(MIB, MIB), lines=9, serves=False)
+    state = after(start(), first, seen(2.0, ranks=both(MIB + HALF, MIB + HALF)))
     assert state.stage == "host_pool"
     assert live_line(state).startswith("pinning 0.41 of 0.82 GB")
     assert wants_probe(state)

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A rank that ended, by a signal, a status or an exception. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.catalogue.catalogue import (
+    CATALOGUE,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.case import Case, Finding
+from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import signal_name
+
+# SIGSEGV, SIGBUS, SIGABRT, SIGILL.
+_SEGV, _BUS, _ABRT, _ILL = -11, -7, -6, -4
+_KILL = -9
+
+
+def exit_of(case: Case) -> int | None:
+    """The exit code of the dead rank: by the line, else as its process told."""
+    code = case.value("exit_code")
+    dead = case.rank_state
+    return code if code is not None else (dead.exit_code if dead is not None else None)
+
+
+def _ended(code: int | None) -> str:
+    if code is None:
+        return "vanished; its exit status is not known"
+    if code < 0:
+        return f"was killed by {signal_name(-code)}"
+    return f"ended with exit status {code}"
+
+
+def _doing(case: Case) -> str:
+    dead = case.rank_state
+    if case.stage == "host_pool" and dead is not None and dead.pinned_bytes:
+        return f"{case.doing} (it had {format_gb(dead.pinned_bytes)})"
+    return case.doing
+
+
+def died(case: Case) -> Finding:
+    code, dead = exit_of(case), case.rank_state
+    who = f"Rank {case.rank}" if case.rank else f"The scheduler number {case.value('index')}"
+    facts = {
+        "exit_code": code,
+        "signal": signal_name(-code) if code is not None and code < 0 else None,
+        "pid": case.value("dead_pid") or (dead.pid if dead is not None else None),
+        "stage": case.stage,
+        "pinned_bytes": dead.pinned_bytes if dead is not None else None,
+    }
+    return Finding(
+        f"{who} {_ended(code)} while {_doing(case)}.",
+        _remedy(case, code),
+        facts=facts,
+        code="bus_error" if code == _BUS else None,
+    )
+
+
+def _remedy(case: Case, code: int | None) -> str:
+    if code == _KILL:
+        return (
+            "SIGKILL comes from the kernel when memory runs out, or from a person: see `journalctl -k` for "
+            "'Out of memory' and compare the plan with what is available."
+        )
+    if code == _BUS:
+        return CATALOGUE["bus_error"].remedy
+    if code in (_SEGV, _ABRT, _ILL):
+        return "The process crashed in native code: see its traceback in the journal and `coredumpctl`."
+    return CATALOGUE["scheduler_died"].remedy
+
+
+def exception(case: Case) -> Finding:
+    name = case.line.label if case.line is not None else None
+    return Finding(
+        f"An exception ended {case.who}: {case.text}", CATALOGUE[case.code].remedy, facts={"exception": name}
+    )

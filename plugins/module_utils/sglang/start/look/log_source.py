@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where the log of a start lies, and a reader for it."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Iterable
+from datetime import timezone, tzinfo
+from typing import Protocol
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import container_matches, invocation_matches
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
+from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import environment_value
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.collector import Collector
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.file_log import FileLog
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.journal_log import JournalLog
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.kernel_log import KernelLog
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.line_times import (
+    docker_line,
+    k8s_line,
+    plain_line,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.position import Position
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.subject import Seen
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.unit import read_started_at
+
+# How podman and Docker write what a container prints (their names for it), one record a line.
+_FILE_DRIVERS = {"k8s-file": k8s_line, "json-file": docker_line}
+# The container writes to what the engine itself was given: the journal, where a unit runs the engine.
+_PASSED_ON = ("passthrough", "passthrough-tty")
+
+
+class Log(Protocol):
+    """The log of one start, from a position on."""
+
+    def read(self, seconds: float) -> None: ...
+
+    def finish(self, surely: bool) -> bool: ...
+
+
+def _zone(node: Node, pid: int | None) -> tzinfo | None:
+    """The server's own zone, where it says one; a container has its own."""
+    named = (environment_value(node.data(f"proc/{pid}/environ") or b"", "TZ") if pid else None) or ""
+    try:
+        if named in ("UTC", "UTC0", "Etc/UTC"):
+            return timezone.utc
+        if named:
+            return zoneinfo.ZoneInfo(named.lstrip(":"))
+        if pid:
+            with node.path(f"proc/{pid}/root/etc/localtime").open("rb") as file:
+                return zoneinfo.ZoneInfo.from_file(file)
+    except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
+        pass
+    return None
+
+
+def _other_driver(driver: str) -> Problem:
+    return Problem(
+        "log_driver_unreadable",
+        "warning",
+        f"The container logs with the driver {driver or 'of no name'}, which cannot be read.",
+        "Use the log driver journald, k8s-file or json-file; without it only bytes and readiness can be watched.",
+    )
+
+
+def find_log_file(node: Node, pids: Iterable[int]) -> str | None:
+    """The file that a process of the server has for its stderr, to which SGLang logs; None where it is none."""
+    for pid in pids:
+        path = node.link(f"proc/{pid}/fd/2") or ""
+        if path.startswith("/") and not path.startswith(("/dev/", "/proc/")) and not path.endswith(" (deleted)"):
+            return path
+    return None
+
+
+def open_log(
+    node: Node,
+    found: Collector,
+    kernel: KernelLog,
+    kind: str,
+    path: str | None,
+    unit: str | None,
+    seen: Seen,
+    position: Position,
+) -> Log | None:
+    """None where there is nothing to be read yet, or where the log is of another start than the one asked for."""
+    present = seen.start == position.start
+    if kind == "file":
+        if not path or not present or position.start is None:
+            return None
+        zone = _zone(node, seen.main_pid)
+        return FileLog(node, found, path, position.file, read_started_at(node, seen.status), plain_line(zone))
+    if kind != "journal" and not present:
+        return None
+    driver = seen.container.log_driver if seen.container is not None else ""
+    if kind == "journal" or (seen.container is not None and driver in _PASSED_ON and unit):
+        if position.start is None:
+            return None
+        return JournalLog(
+            node,
+            found,
+            kernel,
+            invocation_matches(position.start),
+            position.journal,
+            position.kernel,
+            unit=seen.status.name,
+            invocation_id=position.start,
+            namespace=seen.status.log_namespace,
+        )
+    container = seen.container
+    if container is None or container.started_at is None:
+        return None
+    if driver in _FILE_DRIVERS and container.log_path:
+        decode = _FILE_DRIVERS[driver]
+        return FileLog(node, found, container.log_path, position.file, container.started_at, decode)
+    if driver == "journald":
+        matches = container_matches(container.container_id)
+        return JournalLog(node, found, kernel, matches, position.journal, position.kernel, since=container.started_at)
+    found.unreadable(_other_driver(driver))
+    return None

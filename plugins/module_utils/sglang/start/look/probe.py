@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the server itself says that it is ready, and whether it is this server that listens there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from ansible.module_utils.urls import open_url
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.readiness_versions import Readiness
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
+    Listener,
+    listening,
+    socket_inode,
+    unit_of,
+)
+
+PROBE_TIMEOUT_SECONDS = 3.0
+# Asked for a key or not: an HTTP server is there, and SGLang starts its own when every rank is.
+_ANSWERED = (200, 401, 403)
+# These hold a container's port for it.
+_PORT_HELPERS = frozenset(("docker-proxy", "conmon", "rootlessport", "rootlessport-child", "slirp4netns", "pasta"))
+
+
+def http_status(url: str) -> int | None:
+    """None where no HTTP answer came: refused, reset, timed out, no HTTP."""
+    try:
+        with open_url(url, timeout=PROBE_TIMEOUT_SECONDS, use_proxy=False) as answer:
+            return int(answer.status)
+    except Exception as error:  # of many kinds, and a status above 399 is among them
+        code = getattr(error, "code", None)
+        return code if isinstance(code, int) else None
+
+
+def read_serves(node: Node, base_url: str, readiness: Readiness, may_generate: bool) -> tuple[bool | None, bool]:
+    """(whether the server is ready, None if it was not asked for that; whether it answers at all).
+
+    Where the proof makes it generate, it is asked only with C(may_generate), and only once it answers otherwise.
+    """
+    url = base_url.rstrip("/")
+    if not readiness.generates:
+        status = node.probe(f"{url}{readiness.path}")
+        return status == 200, status is not None
+    answers = node.probe(f"{url}{readiness.answers}") in _ANSWERED
+    if not answers:
+        return False, False
+    return (node.probe(f"{url}{readiness.path}") == 200 if may_generate else None), True
+
+
+def port_of(base_url: str) -> int | None:
+    try:
+        parts = urlsplit(base_url)
+        return parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class PortOwner:
+    """Who listens on a port; C(in_unit) None if that could not be told."""
+
+    in_unit: bool | None = None
+    pid: int | None = None
+    name: str | None = None
+    unit: str | None = None
+
+
+def _listeners(node: Node, folder: str, port: int) -> list[Listener]:
+    return [one for table in ("tcp", "tcp6") for one in listening(node.text(f"{folder}/{table}") or "", port)]
+
+
+def _holders(node: Node, pids: Iterable[int], inodes: frozenset[int]) -> Iterator[int]:
+    for pid in pids:
+        for name in node.names(f"proc/{pid}/fd"):
+            link = node.link(f"proc/{pid}/fd/{name}")
+            if link is not None and socket_inode(link) in inodes:
+                yield pid
+                break
+
+
+def read_port_owner(node: Node, port: int, pids: Iterable[int], main_pid: int | None) -> PortOwner:
+    """Of the unit, by its own processes; else whoever holds the port on the node.
+
+    The main process may have a network of its own, as in a container; then its own listener counts.
+    """
+    own = tuple(pids)
+    inner = _listeners(node, f"proc/{main_pid}/net", port) if main_pid else []
+    inner_inodes = frozenset(one.inode for one in inner)
+    for pid in _holders(node, own, inner_inodes) if inner_inodes else ():
+        return PortOwner(True, pid, _name(node, pid), _unit(node, pid))
+    there = frozenset(one.inode for one in _listeners(node, "proc/net", port))
+    if not there:
+        return PortOwner()
+    for pid in _holders(node, own, there):
+        return PortOwner(True, pid, _name(node, pid), _unit(node, pid))
+    others = sorted(int(name) for name in node.names("proc") if name.isdigit())
+    for pid in _holders(node, others, there):
+        name = _name(node, pid)
+        return PortOwner(None if name in _PORT_HELPERS else False, pid, name, _unit(node, pid))
+    return PortOwner()
+
+
+def _name(node: Node, pid: int) -> str | None:
+    return (node.text(f"proc/{pid}/comm") or "").strip() or None
+
+
+def _unit(node: Node, pid: int) -> str | None:
+    return unit_of(node.text(f"proc/{pid}/cgroup") or "")
+
+
+def with_port_owner(node: Node, event: LogEvent, pids: Iterable[int], main_pid: int | None) -> LogEvent:
+    """A line about a port that is in use, and who holds it now."""
+    port = event.value("port")
+    if event.label != "port_in_use" or not isinstance(port, int):
+        return event
+    owner = read_port_owner(node, port, pids, main_pid)
+    if owner.pid is None:
+        return event
+    values = {**dict(event.values), "owner_pid": owner.pid, "owner_command": owner.name, "owner_unit": owner.unit}
+    return replace(event, values=tuple(sorted(values.items())))
