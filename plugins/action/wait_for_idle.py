@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible import context
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.given_plan import check_plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.needs import (
     GPU_IDLE_BYTES,
     gpus_of_plan,
@@ -40,6 +41,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.words 
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.audience import (
     CHOICES,
+    live_lines_choice,
     shows_live_lines,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.cadence import (
@@ -52,14 +54,21 @@ from ansible_collections.gpufleet.sglang.plugins.plugin_utils.live_lines import 
     audience_of,
     write_lines_at_once,
 )
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.patient_call import (
+    GaveUp,
+    Means,
+    call_patiently,
+    drop_connection,
+)
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.time_limit import at_most
 
 # What a unit that is still stopping may take where no plan says it: systemd's default is 90 s, SGLang's drain more.
 STOP_SECONDS = 600.0
-# The environment's word for how much is shown, as for a start.
-LIVE_LINES = "GPUFLEET_LIVE_LINES"
 # A node that cannot be reached is asked again for this long.
 RECONNECT_SECONDS = 120.0
-RECONNECT_PAUSE_SECONDS = 4.0
+# How long an answer may take beyond what it was to wait for, and what NVML may take, before it counts as lost.
+ANSWER_SECONDS = 60.0
+AFTERWARDS = "Nothing was started; run the play again."
 
 # Plugins are loaded by the main process before its workers are made, so this is the place to ask for it.
 write_lines_at_once()
@@ -88,7 +97,7 @@ class ActionModule(ActionBase):
                 "timeout_seconds": {"type": "float"},
                 "stall_seconds": {"type": "float", "default": 30},
                 "poll_seconds": {"type": "float", "default": 3},
-                "live_lines": {"type": "str", "choices": list(CHOICES)},
+                "live_lines": {"type": "str", "choices": list(CHOICES), "default": "auto"},
                 "nvml_library": {"type": "path"},
                 "nvml_timeout_seconds": {"type": "float", "default": 60},
                 "python_candidates": {"type": "list", "elements": "path", "default": PYTHON_CANDIDATES},
@@ -125,7 +134,10 @@ class ActionModule(ActionBase):
         state, last = self._wait(state, asked, arguments, task_vars or {})
         result.update(_report(state, last))
         if last.get("failed") or last.get("unreachable"):
-            return {**result, **{name: last[name] for name in ("failed", "unreachable", "msg") if name in last}}
+            return {
+                **result,
+                **{name: last[name] for name in ("failed", "unreachable", "msg", "failure") if name in last},
+            }
         if state.verdict != IDLE:
             # Only now is it worth a look at every process of the node.
             details = self._ask({**asked, "wait_seconds": 0, "details": True}, task_vars or {})
@@ -139,7 +151,11 @@ class ActionModule(ActionBase):
     ) -> tuple[WaitState, dict[str, Any]]:
         show = self._voice(arguments, task_vars)
         last: Shown | None = None
+        controller = os.getppid()
         while True:
+            if os.getppid() != controller:
+                # A worker has a session of its own and outlives a controller that was killed.
+                raise AnsibleError("The controller is gone.")
             look = self._ask({**asked, "wait_seconds": arguments["poll_seconds"], "details": False}, task_vars)
             if look.get("failed") or look.get("unreachable"):
                 return state, look
@@ -156,7 +172,7 @@ class ActionModule(ActionBase):
 
     def _voice(self, arguments: dict[str, Any], task_vars: dict[str, Any]) -> Callable[[str], None]:
         """Where lines go: the same places as those of a start, named in the same way."""
-        choice = arguments["live_lines"] or os.environ.get(LIVE_LINES) or "auto"
+        choice = live_lines_choice(arguments["live_lines"], os.environ)
         if not shows_live_lines(choice, audience_of(self._task, context.CLIARGS)):
             return lambda text: Display().vvv(text)
         unit = (arguments["unit"] or arguments["control_group"] or "").removesuffix(".service").removeprefix("sglang-")
@@ -167,31 +183,29 @@ class ActionModule(ActionBase):
 
     def _ask(self, module_args: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """One call on the node, repeated for a while when the connection breaks."""
-        lost_since = self.clock()
-        while True:
-            try:
-                look: dict[str, Any] = self._execute_module(
+
+        def call() -> dict[str, Any]:
+            with at_most(module_args["wait_seconds"] + module_args["nvml_timeout_seconds"] + ANSWER_SECONDS):
+                answer: dict[str, Any] = self._execute_module(
                     module_name="gpufleet.sglang.memory_holders_info", module_args=module_args, task_vars=task_vars
                 )
-            except AnsibleConnectionFailure as error:
-                look = {"unreachable": True, "msg": str(error)}
-            if not look.get("unreachable") or self.clock() + RECONNECT_PAUSE_SECONDS - lost_since > RECONNECT_SECONDS:
-                return look
-            Display().vv(f"connection lost ({look.get('msg')})")
-            self.sleep(RECONNECT_PAUSE_SECONDS)
-            self._reconnect()
+            return answer
 
-    def _reconnect(self) -> None:
-        reset = getattr(self._connection, "reset", None)
-        if reset is None:
-            return
+        def reconnect() -> None:
+            drop_connection(self._connection)
+
+        def tell(trouble: str, lasted_seconds: float | None) -> None:
+            Display().vv(f"gpufleet.sglang.memory_holders_info: {trouble}", host=task_vars.get("inventory_hostname"))
+
         try:
-            reset()
-        except Exception as error:  # a broken connection cannot always be closed; the next attempt tells
-            Display().vvv(f"reset of the connection: {error}")
+            return call_patiently(Means(call, reconnect, tell, self.clock, self.sleep, AFTERWARDS), RECONNECT_SECONDS)
+        except GaveUp as gave_up:
+            ended = {"unreachable": True} if gave_up.unreachable else {"failed": True}
+            return {**ended, "msg": str(gave_up), "failure": gave_up.as_dict()}
 
 
 def _check(arguments: dict[str, Any]) -> None:
+    live_lines_choice(arguments["live_lines"], os.environ)
     bounds = (("poll_seconds", 0.1, 10.0), ("stall_seconds", 1.0, 86400.0), ("timeout_seconds", 0.1, 86400.0))
     for name, least, most in bounds:
         value = arguments[name]
@@ -204,6 +218,7 @@ def _check(arguments: dict[str, Any]) -> None:
             "Expected 0 bytes or more.",
             {"gpu_idle_bytes": arguments["gpu_idle_bytes"]},
         )
+    check_plan(arguments["plan"] or {})
 
 
 def _limits(plan: dict[str, Any], arguments: dict[str, Any]) -> Limits:

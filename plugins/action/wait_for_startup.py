@@ -8,15 +8,18 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from ansible import constants, context
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import METERS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.given_plan import check_plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.diagnosis import (
     diagnose,
     last_lines,
@@ -25,6 +28,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.request import LOG_TYPES, request_from
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.audience import (
     CHOICES,
+    live_lines_choice,
     shows_live_lines,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.closing import (
@@ -61,7 +65,12 @@ from ansible_collections.gpufleet.sglang.plugins.plugin_utils.live_lines import 
     audience_of,
     write_lines_at_once,
 )
-from ansible_collections.gpufleet.sglang.plugins.plugin_utils.patient_call import GaveUp, Means, call_patiently
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.patient_call import (
+    GaveUp,
+    Means,
+    call_patiently,
+    drop_connection,
+)
 from ansible_collections.gpufleet.sglang.plugins.plugin_utils.time_limit import at_most
 
 MODULE = "gpufleet.sglang.startup_status_info"
@@ -86,7 +95,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "stall_seconds": {"type": "float", "default": 120},
     "poll_seconds": {"type": "float"},
     "reconnect_seconds": {"type": "float", "default": 120},
-    "live_lines": {"type": "str", "choices": list(CHOICES)},
+    "live_lines": {"type": "str", "choices": list(CHOICES), "default": "auto"},
 }
 RANGES = {
     "poll_seconds": (0.1, 30.0),
@@ -100,7 +109,7 @@ REBOOTED = Diagnosis(
     message="The node was rebooted while its server started.",
     remedy="Find out why (`last -x`, `journalctl -b -1` on the node), then run the play again.",
 )
-LIVE_LINES = "GPUFLEET_LIVE_LINES"
+AFTERWARDS = "The start goes on without a watch; run the play again to follow it."
 # So many lines of the log are kept for the message of a failure.
 LINES = 60
 # A node that is short of memory takes its time to start a module; after this long it is taken for out of reach. Less
@@ -158,7 +167,11 @@ class ActionModule(ActionBase):
         look: dict[str, Any] = {}
         boot_id: str | None = None
         unread = bool(problems)
+        controller = os.getppid()
         while state.verdict is None:
+            if os.getppid() != controller:
+                # A worker has a session of its own and outlives a controller that was killed.
+                raise AnsibleError("The controller is gone.")
             asked = self.clock()
             blind = unread or not log_is_trusted(state)
             wait = wait_seconds(state, live.watched, blind, arguments["poll_seconds"])
@@ -199,7 +212,7 @@ class ActionModule(ActionBase):
         return {**report, "failed": True, "msg": message, "failure": found.as_dict(), "last_lines": lines}
 
     def _is_shown(self, arguments: Mapping[str, Any]) -> bool:
-        choice = arguments["live_lines"] or os.environ.get(LIVE_LINES) or "auto"
+        choice = live_lines_choice(arguments["live_lines"], os.environ)
         return shows_live_lines(choice, audience_of(self._task, context.CLIARGS))
 
     def _live(
@@ -260,17 +273,11 @@ class ActionModule(ActionBase):
             if lasted_seconds is not None:
                 live.update(state, self.clock(), f"for {format_seconds(lasted_seconds)} ({trouble})")
 
-        means = Means(call, self._reconnect, tell, self.clock, self.sleep)
-        return call_patiently(means, arguments["reconnect_seconds"])
+        def reconnect() -> None:
+            drop_connection(self._connection)
 
-    def _reconnect(self) -> None:
-        reset = getattr(self._connection, "reset", None)
-        if reset is None:
-            return
-        try:
-            reset()
-        except Exception as error:  # a broken connection cannot always be closed; the next attempt tells
-            Display().vvv(f"reset of the connection: {error}")
+        means = Means(call, reconnect, tell, self.clock, self.sleep, AFTERWARDS)
+        return call_patiently(means, arguments["reconnect_seconds"])
 
 
 def _subject(arguments: Mapping[str, Any]) -> str:
@@ -287,16 +294,16 @@ def _check(arguments: dict[str, Any]) -> None:
         value = arguments[name]
         if value is not None and not least <= value <= most:
             raise Refusal("out_of_range", f"{name} is {value:g}.", f"Expected {least:g} to {most:g}.", {name: value})
-    choice = os.environ.get(LIVE_LINES)
-    if choice and choice not in CHOICES:
-        raise Refusal("out_of_range", f"{LIVE_LINES} is {choice!r}.", f"Expected one of {', '.join(CHOICES)}.")
-    if arguments["timeout_seconds"] is not None and arguments["timeout_seconds"] <= 0:
+    live_lines_choice(arguments["live_lines"], os.environ)
+    limit = arguments["timeout_seconds"]
+    if limit is not None and not 0 < limit < inf:
         raise Refusal(
             "out_of_range",
-            f"timeout_seconds is {arguments['timeout_seconds']:g}.",
-            "Expected more than 0.",
-            {"timeout_seconds": arguments["timeout_seconds"]},
+            f"timeout_seconds is {limit:g}.",
+            "Expected more than 0. It has to have an end.",
+            {"timeout_seconds": f"{limit:g}"},
         )
+    check_plan(arguments["plan"] or {})
 
 
 def _expected(arguments: dict[str, Any]) -> Expectation:

@@ -33,7 +33,17 @@ DROPPED_MESSAGE_ID = "a596d6fe7bfa4994828e72309e95d61e"
 _CURSOR_FIELD = re.compile(r"(?:^|;)([a-z])=([0-9a-f]+)")
 # uvicorn's line for each request; a probe or a scraper makes one even if the server itself does not move.
 _ACCESS = re.compile(r'INFO:\s+\S+ - "[A-Z]+ \S+ HTTP/')
-_SECRET = re.compile(r"((?:api_key|admin_api_key|api-key|ssl_keyfile_password|hf_token)['\"]?\s*[=:]\s*)(['\"]).*?\2")
+# Arguments as a dataclass, as JSON, as a command line and as the list of one, and variables of the environment.
+_SECRET = re.compile(
+    r"((?:api[_-]key|keyfile[_-]password|(?:hf|hub|access|auth)[_-]token|secret[_-](?:access[_-])?key)"
+    r"(?:['\"]?\s*[=:]\s*|['\"],\s*(?=['\"])))(?!None\b)(?:(['\"])(?:\\.|(?!\2).)*\2|[^\s'\",;)}\]]+)"
+    r"|(--(?:admin-)?api-key\s+|--ssl-keyfile-password\s+|\bBearer\s+)[^\s'\",]+",
+    re.IGNORECASE,
+)
+# What is a key wherever it stands: tokens of the Hugging Face Hub, keys like OpenAI's, passwords in addresses.
+_BARE_SECRET = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,})|(?<=://)[^\s/:@]{1,200}:[^\s/@]{1,200}(?=@)"
+)
 _SUPPRESSED = re.compile(r"^Suppressed (\d+) messages from (.+)$")
 
 
@@ -111,7 +121,7 @@ def last_state(message: str) -> str:
 
 def without_secrets(message: str) -> str:
     """SGLang prints its arguments, keys included, when it starts."""
-    return _SECRET.sub(r"\1'***'", message)
+    return _BARE_SECRET.sub("***", _SECRET.sub(lambda found: f"{found[1] or found[3]}'***'", message))
 
 
 def is_access_log(message: str) -> bool:
@@ -202,3 +212,24 @@ def journalctl_command(
         # `+` is OR between groups of AND.
         command += ["+", *group] if number else group
     return command
+
+
+def starts_command(unit: str, count: int = 50) -> list[str]:
+    """The last records of this boot that systemd itself wrote about a unit, the newest first."""
+    fields = "--output-fields=INVOCATION_ID"
+    options = ["--output=json", "--boot", "--reverse", f"--lines={count}", "--no-pager", "--quiet", fields]
+    return ["journalctl", *options, "_PID=1", f"UNIT={unit}"]
+
+
+def starts_in(output: str) -> tuple[str, ...]:
+    """The invocations that C(starts_command) found, each once, the newest first."""
+    found: dict[str, None] = {}
+    for line in output.splitlines():
+        try:
+            data = json.loads(line)
+        except ValueError:
+            continue
+        told = _text(data.get("INVOCATION_ID")) if isinstance(data, Mapping) else ""
+        if told:
+            found[told] = None
+    return tuple(found)

@@ -116,11 +116,6 @@ def parse_status(text: str) -> dict[str, int]:
     return {name: int(number) * 1024 for name, number in _STATUS.findall(text)}
 
 
-def parse_meminfo(text: str) -> dict[str, int]:
-    """Sizes of /proc/meminfo in bytes, by field."""
-    return {name: int(number) * 1024 for name, number in re.findall(r"^([\w()]+):\s+(\d+) kB$", text, re.MULTILINE)}
-
-
 def parse_io(text: str) -> int | None:
     """Bytes that a process has read, from the page cache or from a disk (rchar of /proc/PID/io)."""
     match = re.search(r"^rchar: (\d+)$", text, re.MULTILINE)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
+import signal
 from typing import Protocol
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import exit_code
 
 READ_BYTES = 1 << 18
 # A longer line is dropped. A message of the journal may be larger than the memory of the node is meant for.
@@ -49,44 +51,50 @@ class LineBuffer:
 
 
 class Child:
-    """A running command as C(Lines). One that cannot be run has ended with 127, as a shell has it."""
+    """A running command as C(Lines). One that cannot be run has ended with 127, as a shell has it.
+
+    Spawned here and not by C(run_command), which hands over nothing before the command has ended.
+    """
 
     def __init__(self, command: list[str]) -> None:
         self._buffer = LineBuffer()
         # No pipe, since one that nobody reads would stop a talkative command.
         self._errors = os.memfd_create("stderr")
-        self._process: subprocess.Popen[bytes] | None = None
+        self._output, output = os.pipe()
+        self._pid: int | None = None
         try:
-            self._process = subprocess.Popen(
+            self._pid = os.posix_spawnp(
+                command[0],
                 command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env={**os.environ, "LC_ALL": "C"},
+                {**os.environ, "LC_ALL": "C"},
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, output, 1),
+                    (os.POSIX_SPAWN_DUP2, self._errors, 2),
+                ],
+                # Python ignores it; the command is to end when nobody reads it any more.
+                setsigdef=[signal.SIGPIPE],
             )
         except OSError as error:
             os.write(self._errors, str(error).encode())
-        self.ended = self._process is None
+        finally:
+            os.close(output)
+        self.ended = self._pid is None
 
     def read(self, seconds: float) -> list[bytes]:
-        output = self._process.stdout if self._process is not None else None
-        if self.ended or output is None:
+        if self.ended or not select.select([self._output], [], [], max(0.0, seconds))[0]:
             return []
-        ready = select.select([output], [], [], max(0.0, seconds))[0]
-        if not ready:
-            return []
-        data = os.read(output.fileno(), READ_BYTES)
+        data = os.read(self._output, READ_BYTES)
         self.ended = not data
         return self._buffer.feed(data)
 
     def close(self) -> tuple[int, str]:
         code = NOT_FOUND
-        if self._process is not None:
+        if self._pid is not None:
             if not self.ended:
-                self._process.kill()
-            code = self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+                os.kill(self._pid, signal.SIGKILL)
+            code = exit_code(os.waitpid(self._pid, 0)[1])
         errors = os.pread(self._errors, READ_BYTES, 0).decode("utf-8", "replace")
+        os.close(self._output)
         os.close(self._errors)
         return (code, errors) if self.ended else (0, errors)

@@ -30,8 +30,11 @@ PROPERTIES = (
     "LimitMEMLOCK",
     "MemoryMax",
     "LogNamespace",
+    "Job",
 )
 
+# With a job to start: the start has not begun.
+_NOT_BEGUN = ("inactive", "failed", "maintenance", "deactivating")
 # waitid(2), CLD_*: what ExecMainCode counts.
 _EXIT_CODES = {1: "exited", 2: "killed", 3: "dumped"}
 
@@ -60,6 +63,8 @@ class UnitStatus:
     memory_max_bytes: int | None = None
     # Of the journal; None is the one that most units have.
     log_namespace: str | None = None
+    # Type of the job that systemd has queued or under way for it (systemctl list-jobs).
+    job: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -67,6 +72,17 @@ class UnitStatus:
     @property
     def runs(self) -> bool:
         return self.active_state in ("active", "activating", "reloading") and self.sub_state != "auto-restart"
+
+    @property
+    def awaits_start(self) -> bool:
+        """Whether a start was asked for that systemd has yet to make; what is told of the unit is of the one before.
+
+        A job to restart becomes one to start when the old server has ended (job.c, job_finish_and_invalidate). The
+        restart that systemd decides on by itself is a job as well, and belongs to the start that has ended.
+        """
+        if "auto-restart" in self.sub_state:
+            return False
+        return self.job == "restart" or (self.job == "start" and self.active_state in _NOT_BEGUN)
 
     @property
     def signal_name(self) -> str | None:
@@ -85,6 +101,22 @@ def signal_name(number: int) -> str:
 
 def show_command(unit: str) -> list[str]:
     return ["systemctl", "show", f"--property={','.join(PROPERTIES)}", "--", unit]
+
+
+def job_id(output: str) -> str | None:
+    """Number of the unit's job out of the output of C(show_command); only C(jobs_command) tells its type."""
+    found = next((line[4:] for line in output.splitlines() if line.startswith("Job=")), "")
+    return found if found.isdigit() and int(found) > 0 else None
+
+
+def jobs_command(unit: str) -> list[str]:
+    return ["systemctl", "list-jobs", "--no-legend", "--no-pager", "--plain", "--full", "--", unit]
+
+
+def parse_job(output: str, job: str) -> str | None:
+    """Type of a job out of lines of number, unit, type and state."""
+    rows = (line.split() for line in output.splitlines())
+    return next((row[2] for row in rows if len(row) >= 4 and row[0] == job), None)
 
 
 def _number(text: str | None) -> int | None:

@@ -93,59 +93,33 @@ listeners:
       unit: sglang-main.service
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.held_sockets import holders_of, text_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
     Listener,
     listening,
     overlapping,
-    socket_inode,
     unit_of,
 )
 
 PROC = Path("/proc")
 
 
-def _sockets_held(process: Path) -> Iterator[int]:
-    try:
-        links = list((process / "fd").iterdir())
-    except OSError:
-        return
-    for link in links:
-        try:
-            inode = socket_inode(str(link.readlink()))
-        except OSError:
-            continue
-        if inode is not None:
-            yield inode
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
-
-
 def _with_owners(listeners: list[Listener]) -> list[Listener]:
-    wanted = {one.inode for one in listeners}
     owners: dict[int, Path] = {}
-    processes = sorted((path for path in PROC.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
-    for process in processes if wanted else []:
-        for inode in _sockets_held(process):
-            if inode in wanted:
-                owners.setdefault(inode, process)
+    for inode, process in holders_of(PROC, {one.inode for one in listeners}):
+        owners.setdefault(inode, process)
     return [
         replace(
             one,
             pid=int(owners[one.inode].name),
-            command=_text(owners[one.inode] / "comm").strip() or None,
-            unit=unit_of(_text(owners[one.inode] / "cgroup")),
+            command=text_of(owners[one.inode] / "comm").strip() or None,
+            unit=unit_of(text_of(owners[one.inode] / "cgroup")),
         )
         if one.inode in owners
         else one
@@ -155,7 +129,7 @@ def _with_owners(listeners: list[Listener]) -> list[Listener]:
 
 def find_listeners(ranges: list[dict[str, Any]]) -> list[Listener]:
     """Sockets in the way of any range, each once."""
-    tables = [_text(PROC / "net" / table) for table in ("tcp", "tcp6")]
+    tables = [text_of(PROC / "net" / table) for table in ("tcp", "tcp6")]
     found: dict[Listener, None] = {}
     for wanted in ranges:
         there = [one for table in tables for one in listening(table, wanted["first"], wanted["last"])]

@@ -360,12 +360,14 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.commands import answer_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.file_reading import read_files, read_segments
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.gpu_reading import GpuReader
@@ -445,7 +447,7 @@ class Watch:
     """One call's looks: what needs a search of all processes is found once, the rest read anew each time."""
 
     def __init__(self, node: Node, params: dict[str, Any], gpus: GpuReader | None) -> None:
-        self._node, self._params, self._gpus = node, params, gpus
+        self._node, self._gpus = node, gpus
         self._needs = needs_from_dict(params["needs"] or {})
         self.unit: UnitStatus | None = None
         place = dict.fromkeys(PLACE, "")
@@ -633,7 +635,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    node = Node(run=module.run_command)
+    node = Node(run=partial(answer_of, module.run_command))
     try:
         result = with_gpus(module.params, node.root, lambda gpus, problems: look(node, module.params, gpus, problems))
     except Refusal as refusal:

@@ -295,7 +295,7 @@ failure:
     remedy:
       description: What to do.
       type: str
-    values:
+    computed:
       description: The numbers behind it.
       type: dict
   sample:
@@ -474,7 +474,7 @@ def main() -> None:
         wanted = _wanted(module.params)
         target = _target(module.params)
     except Refusal as refusal:
-        failure = {**refusal.as_dict(), "rank": None, "values": refusal.evidence}
+        failure = {**refusal.as_dict(), "rank": None, "computed": refusal.evidence}
         module.fail_json(msg=str(refusal), failure=failure)
     if module.check_mode:
         names = would_check(wanted)

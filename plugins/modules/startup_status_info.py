@@ -93,8 +93,9 @@ options:
   wait_seconds:
     description:
       - Waits up to so many seconds for news that a stage or a verdict hangs on, which is an event of a stage, a failure
-        or readiness, a change of the unit or of the set of ranks, and returns when there is some. Lines that follow it
-        closely come along.
+        or readiness, a change of the unit or of the set of ranks. It returns at once when the server is ready or a
+        process of it is gone, 0.3 s after other news that a verdict hangs on, 1.5 s after news of a stage or of ranks,
+        and 5 s after the warm-up began, since readiness follows it. What comes meanwhile comes along.
       - Other lines and events wait for the end, and the meter of each rank is noted in RV(samples) meanwhile.
       - At most 30.
     type: float
@@ -146,51 +147,66 @@ unit:
     name:
       description: Name of the unit.
       type: str
+      sample: sglang-main.service
     load_state:
       description: V(loaded), V(not-found) or another state of systemd.
       type: str
+      sample: loaded
     active_state:
       description: V(active), V(activating), V(failed) or another state of systemd.
       type: str
+      sample: active
     sub_state:
       description: For example V(running) or V(auto-restart).
       type: str
+      sample: running
     result:
       description: How the last run ended, V(success) while it runs.
       type: str
+      sample: success
     invocation_id:
       description:
-        - Identity of the present or last start; null if there was none.
+        - Identity of the present or last start; null if there was none. From the journal, where systemd has forgotten a
+          unit that has ended.
         - Of a container its ID and the time at which it was started.
       type: str
       sample: 9c1d8a0f2f2c4a52b6b0f0d6a3c1e0b7
     main_pid:
       description: Its main process, null if none runs.
       type: int
+      sample: 154
     n_restarts:
       description: How often systemd, or the container's engine, restarted it by itself.
       type: int
+      sample: 0
     exec_main_code:
       description: V(exited), V(killed) or V(dumped); null while it runs.
       type: str
+      sample: null
     exec_main_status:
       description: Exit status or number of the signal; null while it runs.
       type: int
+      sample: null
     exec_main_start_monotonic:
       description: When its main process was started, in microseconds since the boot.
       type: int
+      sample: 31769136189
     active_enter_monotonic:
       description: When it became active, in microseconds since the boot.
       type: int
+      sample: 31769151974
     inactive_enter_monotonic:
       description: When it last became inactive, in microseconds since the boot.
       type: int
+      sample: null
     control_group:
       description: Its control group.
       type: str
+      sample: /system.slice/sglang-main.service
     need_daemon_reload:
       description: Whether its file on disk is newer than what systemd read.
       type: bool
+      sample: false
     limit_memlock_bytes:
       description: How much memory its processes may lock, null if there is no limit.
       type: int
@@ -198,12 +214,21 @@ unit:
     memory_max_bytes:
       description: MemoryMax of the unit, null where there is none.
       type: int
+      sample: 2147483648
     log_namespace:
       description: Namespace of the journal that its processes log to, null for that of most units.
+      type: str
+      sample: null
+    job:
+      description:
+        - The job that systemd has queued or under way for it, for example V(restart) or V(start); null without one.
+        - Where it is going to make a new start, and RV(unit.invocation_id) is still that of the one before, neither
+          lines nor ranks are returned, unless O(invocation_id) names a start.
       type: str
     started_at:
       description: When its main process was started, in UNIX seconds.
       type: float
+      sample: 1796016357.0922046
     generation:
       description: Value of C(GPUFLEET_GENERATION) in its environment, null if it has none or cannot be read.
       type: str
@@ -224,6 +249,14 @@ events:
       text: "Allocating kv hierarchical KV host pool: 262145 tokens, 0.54 GB host memory."
       timestamp: 1795971231.3151
       pid: 1273
+earlier:
+  description:
+    - What the start before the present one said of its end, in the form of RV(events).
+    - Only where O(invocation_id) names no start, and systemd restarted the unit by itself before this look.
+  returned: always
+  type: list
+  elements: dict
+  sample: []
 cursor:
   description: Position in all logs up to which was read, to be passed back as it is; null if nothing was.
   returned: always
@@ -233,10 +266,12 @@ lines:
   description: How many lines were read, the server's access log left out.
   returned: always
   type: int
+  sample: 26
 more:
   description: Whether reading stopped before the end of the log; the next call with RV(cursor) goes on.
   returned: always
   type: bool
+  sample: false
 ranks:
   description: The schedulers of the instance.
   returned: always
@@ -254,6 +289,7 @@ ranks:
     alive:
       description: Whether the process runs.
       type: bool
+      sample: true
     state:
       description: State of the process as in C(/proc/PID/stat), null if it is gone.
       type: str
@@ -261,6 +297,7 @@ ranks:
     start_ticks:
       description: When it was started, in clock ticks since the boot; tells it from another process of that number.
       type: int
+      sample: 3176941
     pinned_bytes:
       description: What it holds by the meter, with what lay there before it began to pin.
       type: int
@@ -268,15 +305,19 @@ ranks:
     shmem_bytes:
       description: Shared memory that it holds.
       type: int
+      sample: 177446912
     anon_bytes:
       description: Private memory that it holds.
       type: int
+      sample: 12869632
     hugetlb_bytes:
       description: Memory in reserved huge pages that it holds.
       type: int
+      sample: 0
     resident_bytes:
       description: All memory that it holds.
       type: int
+      sample: 195825664
     exit_code:
       description: Exit status of a dead rank, negative for a signal; null if it cannot be read any more.
       type: int
@@ -285,14 +326,17 @@ read_at:
   description: When the ranks were read, in UNIX seconds.
   returned: always
   type: float
+  sample: 1796016361.3264296
 pinned_bytes:
   description: Sum of what the ranks hold by the meter, null where the meter does not tell it by process.
   returned: always
   type: int
+  sample: 353071104
 meter:
   description: The meter that was used.
   returned: always
   type: str
+  sample: shmem
 samples:
   description:
     - What the meter showed while the call waited, about twice a second, thinned out.
@@ -304,11 +348,11 @@ samples:
     at:
       description: When it was read, in UNIX seconds.
       type: float
-      sample: 1796012589.1036172
+      sample: 1796016359.7480085
     rank_bytes:
       description: What each living rank held by the meter, by its name.
       type: dict
-      sample: {"TP0": 92770304, "TP1": 90144768}
+      sample: {"TP0": 97222656, "TP1": 97882112}
 monotonic:
   description: What CLOCK_MONOTONIC showed when the ranks were read, in seconds since the boot.
   returned: always
@@ -327,18 +371,18 @@ activity:
     resident_bytes:
       description: Memory held.
       type: int
-      sample: 130838528
+      sample: 430768128
     read_bytes:
       description: Bytes read, from disks or the page cache.
       type: int
-      sample: 558922
+      sample: 3182514
     cpu_seconds:
       description:
         - User and system time. Of the control group, which counts processes that have ended as well; where that does
           not tell it, of the processes that are there.
         - Null if neither tells it.
       type: float
-      sample: 0.274963
+      sample: 0.27
 host:
   description: Memory of the node. What cannot be read is null.
   returned: always
@@ -387,19 +431,19 @@ cgroup:
     current_bytes:
       description: Memory charged to it.
       type: int
-      sample: 4182265856
+      sample: 377810944
     limit_bytes:
       description: The tightest limit of the group and those above it, null where there is none.
       type: int
-      sample: 8589934592
+      sample: 2147483648
     shmem_bytes:
       description: Shared memory charged to it.
       type: int
-      sample: 1073745920
+      sample: 355708928
     anon_bytes:
       description: Private memory charged to it.
       type: int
-      sample: 2907475968
+      sample: 19533824
     oom_kills:
       description: How many of its processes the OOM killer has killed.
       type: int
@@ -429,7 +473,9 @@ log:
       type: bool
       sample: false
 serves:
-  description: Whether the server answered that it is ready; null if it was not asked, see O(ready_url).
+  description:
+    - Whether the server answered that it is ready; null if it was not asked, see O(ready_url).
+    - It is not asked either where its log has just told.
   returned: always
   type: bool
   sample: true
@@ -445,9 +491,9 @@ port_owner:
   returned: always
   type: dict
   sample:
-    pid: 2211
-    name: nginx
-    unit: nginx.service
+    pid: 49
+    name: sshd
+    unit: ssh.service
 ledger:
   description: The record of the last proven start, empty where there is none that can be read.
   returned: always
@@ -470,8 +516,11 @@ problems:
   elements: dict
 """
 
+from functools import partial
+
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.commands import answer_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import METERS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.look import look
@@ -505,7 +554,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    node = Node(run=module.run_command, stream=Child, probe=http_status)
+    node = Node(run=partial(answer_of, module.run_command), stream=Child, probe=http_status)
     try:
         result = look(node, module.params)
     except Refusal as refusal:

@@ -23,6 +23,7 @@ description:
   - If the server may start with what there is, because only a part of the plan's reserve is missing, or its own check
     passes in some orders of its ranks, it goes on after ten seconds of quiet, with a warning in RV(problems). A server
     that was stopped is not left down for that.
+  - A node that cannot be reached is tried again for two minutes, and a call that was killed four times in all.
   - It kills and removes nothing. On a node that is idle it takes one look.
 extends_documentation_fragment:
   - gpufleet.sglang.attributes
@@ -82,10 +83,11 @@ options:
     default: 3
   live_lines:
     description: >-
-      Whether the live line is shown. V(auto) shows it where a person reads along. C(GPUFLEET_LIVE_LINES) in the
-      controller's environment decides if not given, and V(auto) without that.
+      Whether the live line is shown. V(auto) does as E(GPUFLEET_LIVE_LINES) in the controller's environment says, and
+      without it shows the line where a person reads along.
     type: str
     choices: [auto, always, never]
+    default: auto
   nvml_library:
     description: See O(gpufleet.sglang.memory_holders_info#module:nvml_library).
     type: path
@@ -192,8 +194,9 @@ holders:
   type: dict
 failure:
   description: >-
-    C(code) is V(old_server_alive), V(gpu_memory_held), V(host_memory_held) or V(unit_active). C(evidence) holds the
-    figures behind the message, with C(holds), C(remedies) and C(largest_ratio).
+    C(code) is V(old_server_alive), V(gpu_memory_held), V(host_memory_held) or V(unit_active), or of a node that gave no
+    answer V(node_lost), V(watch_broken) or V(python_missing). C(evidence) holds the figures behind the message, with
+    C(holds), C(remedies) and C(largest_ratio).
   returned: on failure
   type: dict
   sample:
@@ -208,9 +211,7 @@ failure:
       waited_seconds: 69.1
       missing_host_bytes: 16847798272
       held_gpu_bytes: 30000000000
-      largest_ratio: 1.73
       remedies:
         - {code: kill_process, pid: 166, path: null, bytes: 503697408, value: null}
         - {code: remove_file, pid: null, path: /dev/shm/psm_leftover, bytes: 209715200, value: null}
-        - {code: set_ratio, pid: null, path: null, bytes: null, value: 1.73}
 """

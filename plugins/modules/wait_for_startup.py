@@ -117,13 +117,14 @@ options:
   live_lines:
     description:
       - Whether to show where the start is, in plain lines without control characters.
-      - V(auto) shows them where a person reads along. Not with the callbacks C(json), C(jsonl), C(oneline), C(null),
+      - V(auto) does as the environment variable E(GPUFLEET_LIVE_LINES) says, which takes the same values. Without it,
+        lines are shown where a person reads along. Not with the callbacks C(json), C(jsonl), C(oneline), C(null),
         C(dense) and C(selective), whose output is for a program or wanted empty, and not with
         C(display_ok_hosts=false).
       - V(always) shows them with any callback, V(never) with none. A task with C(no_log) shows nothing in any case.
-      - If not given, as the environment variable E(GPUFLEET_LIVE_LINES) says, else V(auto).
     type: str
     choices: [auto, always, never]
+    default: auto
 notes:
   - The first live line comes after 2 s, further ones when something has changed, at least 3 s apart and the further
     apart the longer it takes, and a sign of life every 30 s. With C(-v) each rank has a line of its own.
@@ -378,7 +379,7 @@ failure:
     evidence:
       description: The lines and facts that tell it.
       type: dict
-    values:
+    computed:
       description: The numbers that were computed, which the remedy names.
       type: dict
     causes:

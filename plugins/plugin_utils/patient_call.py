@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible.errors import AnsibleAuthenticationFailure, AnsibleConnectionFailure, AnsibleError
+from ansible.utils.display import Display
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_seconds
 from ansible_collections.gpufleet.sglang.plugins.plugin_utils.time_limit import OutOfTime
@@ -33,7 +34,7 @@ class GaveUp(Exception):
     def as_dict(self) -> dict[str, Any]:
         """As the diagnosis of a start has it."""
         failure = {"code": self.code, "message": self.message, "remedy": self.remedy}
-        return {**failure, "rank": None, "evidence": {}, "values": {}, "causes": []}
+        return {**failure, "rank": None, "evidence": {}, "computed": {}, "causes": []}
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Means:
     """What a patient call is made with; a test gives other ones.
 
     C(call) makes the call once, C(reconnect) drops what is left of a connection, C(tell) is told of every trouble: the
-    sentence, and for how many seconds there has been no connection (None where there is one).
+    sentence, and for how many seconds there has been no connection (None where there is one). C(afterwards) says what
+    becomes of what was waited for, and what to do.
     """
 
     call: Callable[[], dict[str, Any]]
@@ -49,6 +51,7 @@ class Means:
     tell: Callable[[str, float | None], None]
     clock: Callable[[], float]
     sleep: Callable[[float], None]
+    afterwards: str
 
 
 def call_patiently(means: Means, reconnect_seconds: float) -> dict[str, Any]:
@@ -79,7 +82,7 @@ def call_patiently(means: Means, reconnect_seconds: float) -> dict[str, Any]:
                 raise GaveUp(
                     "node_lost",
                     f"The node could not be reached for {format_seconds(lasted)}: {_sentence(trouble)}",
-                    "The start goes on without a watch; run the play again to follow it.",
+                    means.afterwards,
                     True,
                 )
         elif answer.get("failed") and not _is_own_word(answer):
@@ -96,8 +99,7 @@ def call_patiently(means: Means, reconnect_seconds: float) -> dict[str, Any]:
                 raise GaveUp(
                     "watch_broken",
                     f"The node gave no usable answer {broken} times in a row: {_sentence(trouble)}",
-                    "Look at memory, become and Python of the node; the start goes on without a watch, and running the "
-                    "play again follows it.",
+                    f"Look at memory, become and Python of the node. {means.afterwards}",
                 )
             pause = PAUSES[min(broken - 1, len(PAUSES) - 1)]
         else:
@@ -108,12 +110,24 @@ def call_patiently(means: Means, reconnect_seconds: float) -> dict[str, Any]:
         means.reconnect()
 
 
+def drop_connection(connection: Any) -> None:
+    """What is left of it, so that the next call makes one of its own."""
+    reset = getattr(connection, "reset", None)
+    if reset is None:
+        return
+    try:
+        reset()
+    except Exception as error:  # a broken connection cannot always be closed; the next attempt tells
+        Display().vvv(f"reset of the connection: {error}")
+
+
 def _is_own_word(answer: dict[str, Any]) -> bool:
     """Whether the module said itself that it cannot, which it would say again.
 
-    What Ansible says in its place carries what was printed, or where the module fell over.
+    What Ansible says in its place carries what was printed, or where the module fell over. A refusal does so as well
+    where it was raised inside the module, and is told by its C(failure).
     """
-    return "module_stdout" not in answer and "exception" not in answer
+    return "failure" in answer or ("module_stdout" not in answer and "exception" not in answer)
 
 
 def _is_hopeless(answer: dict[str, Any]) -> bool:

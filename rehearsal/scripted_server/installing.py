@@ -123,10 +123,6 @@ def start(run: Run, names: Iterable[str]) -> None:
     run(f"systemctl start --no-block {_units(names)}", b"")
 
 
-def restart(run: Run, names: Iterable[str]) -> None:
-    run(f"systemctl restart --no-block {_units(names)}", b"")
-
-
 def stop(run: Run, names: Iterable[str]) -> None:
     """At once, whatever they are doing; what was never installed is no error."""
     units = _units(names)

@@ -10,6 +10,7 @@ import json
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.rehearsal.scripted_server.answers import Answers
@@ -60,6 +61,11 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
+
+    def server_bind(self) -> None:
+        """Without the name of the address, which the resolver of a node with no network is long in not finding."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is nobody's business."""

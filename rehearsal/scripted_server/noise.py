@@ -12,7 +12,6 @@ from typing import Any
 
 from ansible_collections.gpufleet.sglang.rehearsal.scripted_server.lines import prefix, write
 
-KINDS = ("plain", "json", "bracketed", "multi_line", "binary", "long")
 # Lines are written so often in one go: enough for 10,000 a second at little cost.
 TICK_SECONDS = 0.05
 LONG_BYTES = 60_000

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+NOISE_KINDS = ("plain", "json", "bracketed", "multi_line", "binary", "long")
 MEMORY_KINDS = ("shared", "private", "driver", "hugetlb")
 MAIN_POINTS = ("boot", "ranks", "listen", "warm_up", "ready", "serve")
 RANK_POINTS = ("distributed", "load", "device_pool", "capture", "capacity", "host_pool", "attached", "done")
@@ -159,6 +160,13 @@ def _pairs(values: Any) -> tuple[tuple[float, float], ...]:
     return tuple((float(share), float(number)) for share, number in values or ())
 
 
+def _noise(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    kind = given.get("kind", "plain")
+    if kind not in NOISE_KINDS:
+        raise ScenarioError(f"noise is of the kind '{kind}'; known are {', '.join(NOISE_KINDS)}")
+    return given
+
+
 def _pool_as_dict(pool: HostPool) -> dict[str, Any]:
     return {name: getattr(pool, name) for name in HostPool.__dataclass_fields__}
 
@@ -241,7 +249,7 @@ def scenario_from(given: Mapping[str, Any]) -> Scenario:
         rank_watch=bool(given.get("rank_watch", True)),
         stop_seconds=float(given.get("stop_seconds", 0.0)),
         faults=tuple(fault_from(fault) for fault in given.get("faults") or ()),
-        noise=tuple(given.get("noise") or ()),
+        noise=tuple(_noise(entry) for entry in given.get("noise") or ()),
         http={**HTTP, **http},
         steps={who: steps_from(steps) for who, steps in (given.get("steps") or {}).items()},
     )

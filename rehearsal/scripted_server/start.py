@@ -74,7 +74,7 @@ def rank_steps(scenario: Scenario, rank: str) -> list[tuple[str, list[Step]]]:
     captures = scenario.device == "cuda" and seconds["capture"] > 0
     pools = scenario.pools_of(rank)
     load: list[Step] = [{"read": scenario.reads_bytes}] if scenario.reads_bytes else []
-    bar = form("shards", scenario.release) if rank == scenario.ranks[0] else None
+    shards = form("shards", scenario.release) if rank == scenario.ranks[0] else None
     attached = (_say(scenario, "attached") if pools else []) + _say(scenario, "tree_cache")
     return [
         (
@@ -92,7 +92,7 @@ def rank_steps(scenario: Scenario, rank: str) -> list[tuple[str, list[Step]]]:
                 *_say(scenario, "load_begin"),
                 *load,
                 {"sleep": seconds["load"]},
-                *([{"bytes": bar.encode().hex()}] if bar else []),
+                *([{"bytes": shards.encode().hex()}] if shards else []),
                 *_say(scenario, "load_end", elapsed=seconds["load"]),
             ],
         ),

@@ -71,7 +71,7 @@ def cpu_of_groups(groups: list[str]) -> float:
     files = [f"/sys/fs/cgroup{group}/cpu.stat" for group in groups]
     servers = [f"/sys/fs/cgroup{group}/system.slice/sglang-{UNIT}.service/cpu.stat" for group in groups]
     shown = subprocess.run(
-        [WITH_PODMAN, "grep", "-Hs", "^usage_usec", *files, *servers], capture_output=True, text=True
+        [WITH_PODMAN, "grep", "-Hs", "^usage_usec", *files, *servers], capture_output=True, text=True, check=False
     )
     total = 0
     for line in shown.stdout.splitlines():

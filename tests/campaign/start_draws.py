@@ -10,7 +10,8 @@ import random
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
-from ansible_collections.gpufleet.sglang.tests.campaign.start_worlds import MIB, Growth, RankTruth, World
+from ansible_collections.gpufleet.sglang.tests.campaign.start_worlds import Growth, RankTruth, World
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import MIB
 
 FAULTS = ("rank_killed", "unit_died", "restarted", "oom", "hang_quiet", "hang_busy", "fatal_line")
 LOSSES = ("suppressed", "gap", "unreadable", "silent")

@@ -25,28 +25,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
     Sample,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import KILLED, MIB, RUNNING
 
-MIB = 1 << 20
 EPOCH = 1_795_000_000.0
-INVOCATION = "5f1c0a6a4d9e4a6f8f0d3e1b2c7a9d10"
 HOST_BYTES = 4_000_000_000_000
-UNIT = UnitStatus(
-    name="sglang-main.service",
-    load_state="loaded",
-    active_state="active",
-    sub_state="running",
-    result="success",
-    invocation_id=INVOCATION,
-    main_pid=100,
-    n_restarts=0,
-    exec_main_code=None,
-    exec_main_status=None,
-    exec_main_start_monotonic=1_000_000,
-    active_enter_monotonic=1_100_000,
-    inactive_enter_monotonic=None,
-    control_group="/system.slice/sglang-main.service",
-    need_daemon_reload=False,
-)
 
 
 @dataclass(frozen=True)
@@ -168,12 +150,10 @@ class World:
 
     def _unit(self, fault: str | None) -> UnitStatus:
         if fault == "unit_died":
-            return replace(
-                UNIT, active_state="failed", sub_state="failed", result="signal", main_pid=None, exec_main_status=9
-            )
+            return KILLED
         if fault == "restarted":
-            return replace(UNIT, invocation_id="0" * 31 + "1", n_restarts=1, main_pid=900)
-        return UNIT
+            return replace(RUNNING, invocation_id="0" * 31 + "1", n_restarts=1, main_pid=900)
+        return RUNNING
 
     def _reading(self, rank: RankTruth, at: float, fault: str | None) -> RankReading:
         gone = fault in ("rank_killed", "oom") and rank is self.ranks[0]

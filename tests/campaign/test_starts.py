@@ -33,12 +33,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.verdict import wants_probe
 from ansible_collections.gpufleet.sglang.tests.campaign.start_draws import FAULTS, LOSSES, STALL_SECONDS, world
-from ansible_collections.gpufleet.sglang.tests.campaign.start_worlds import INVOCATION, MIB, World
+from ansible_collections.gpufleet.sglang.tests.campaign.start_worlds import World
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.pinned_starts import (
     drawn,
     worst_after_the_change,
     worst_at_constant_speed,
 )
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import INVOCATION, MIB
 
 # Nobody looks less often than this.
 LONGEST_LOOK_SECONDS = 10.0

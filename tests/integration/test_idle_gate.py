@@ -96,12 +96,21 @@ def plan_of(required: int, **device: Any) -> dict[str, Any]:
         "available_bytes": required,
         "reserve_bytes": GB,
         "pinned_bytes_total": required - GB,
+        "ranks": 1,
+        "bytes_per_rank": required - GB,
         "ratio": 4.0,
         "sizing": "ratio",
         "numa_binding": "none",
         "numa": [],
     }
-    return {"sglang_version": "0.5.23", "host": host, "device": device, "unit": {"timeout_stop_seconds": 60}}
+    # A thousand tokens, of which the host's pool holds four times as many.
+    pool = {"max_total_num_tokens": 1000, "bytes_per_token": (required - GB) // 4000}
+    return {
+        "sglang_version": "0.5.23",
+        "host": host,
+        "device": {**pool, **device},
+        "unit": {"timeout_stop_seconds": 60},
+    }
 
 
 @pytest.fixture(name="prepared", scope="module")
@@ -200,14 +209,17 @@ def test_gpu_memory_of_another_server_is_waited_for_until_it_is_back(bench: Benc
 def test_leftovers_in_shared_memory_are_named_with_what_fits_now(bench: Bench) -> None:
     bench.node.run("dd if=/dev/zero of=/dev/shm/gate_pool bs=1M count=300 status=none; chown nobody /dev/shm/gate_pool")
     bench.hold("gate-other", 300, title="postgres", WorkingDirectory="/", User="daemon")
-    plan = plan_of(bench.available() + 8 * GB)
+    available = bench.available()
+    plan = plan_of(available + 8 * GB)
     result, outcome = bench.gate(plan=plan, stall_seconds=2, timeout_seconds=8)
     assert result["failure"]["code"] == "host_memory_held", outcome.output
     remedies = {remedy["code"]: remedy for remedy in result["failure"]["evidence"]["remedies"]}
     assert remedies["remove_file"]["path"] == "/dev/shm/gate_pool"
     assert remedies["remove_file"]["bytes"] >= 300 << 20
     assert "user nobody" in remedies["remove_file"]["message"]
-    assert 0 < remedies["set_ratio"]["value"] < 4.0
+    # The server's own check keeps 10 GiB: a machine that has no more than that has no ratio to name.
+    assert ("set_ratio" in remedies) == (available > 11 * GB), outcome.output
+    assert all(0 < remedy["value"] < 4.0 for code, remedy in remedies.items() if code == "set_ratio")
     users = [(user["name"], user["user"]) for user in result["holders"]["memory_users"]]
     assert ("postgres", "daemon") in users
     assert bench.node.run("ls /dev/shm/gate_pool")

@@ -40,6 +40,7 @@ NODES = {
     "gpufleet-watch-vacuum": "10.213.77.74",
     "gpufleet-watch-noise": "10.213.77.75",
 }
+IDENTITY = {"gpufleet-identity": "10.213.77.90"}
 RELEASE = "0.5.23"
 STARTS = 20
 # So many starts at a time: the lag shall be that of the watch, and not of a controller that has more to do than cores.
@@ -334,3 +335,70 @@ def test_every_byte_is_counted_to_the_page_whatever_happens_meanwhile(disturbed:
     for trouble in TROUBLES[:3]:
         ranks = disturbed.ended[f"{trouble}-good"].result["ranks"]
         assert [rank["pinned_bytes"] for rank in ranks] == [DISTURBED_BYTES] * 2, trouble
+
+
+# Which start it is
+
+
+class Identified(NamedTuple):
+    """What became of each start, and the invocation of its unit before the play."""
+
+    ended: dict[str, Ended]
+    before: dict[str, str]
+    play: ScriptedPlay
+
+
+def invocation(node: ScriptedNode, name: str) -> str:
+    return node.run(f"systemctl show --property=InvocationID --value {installing.unit_name(name)}").strip()
+
+
+@pytest.fixture(scope="module", name="identified")
+def fixture_identified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identified]:
+    """The play restarts a server that takes its time to stop, one that is made ready first, and one that just fails."""
+    node = bring_up(IDENTITY)["gpufleet-identity"]
+    crash = {"crash": "ValueError: Not enough host memory available. Requesting 8.00 GB but only have 1.50 GB free."}
+    fails = [{"before": "load", "rank": "TP1", "do": [crash]}]
+    starts = {
+        "drains": Start(node, scenario(31500, 4_096_000, 1.0, stop_seconds=4.0)),
+        "prepares": Start(node, scenario(31501, 4_096_000, 1.0)),
+        # SIGKILL counts as success in its unit, so that systemd forgets it when it has ended.
+        "ended": Start(
+            node, scenario(31502, 4_096_000, 1.0, faults=fails) | {"release": "0.5.12"}, {"scripted_starts": False}
+        ),
+    }
+    install(starts)
+    installing.install(node.run, {"prepares": starts["prepares"].scenario}, {"ExecStartPre": "/bin/sleep 2"})
+    try:
+        installing.start(node.run, starts)
+        for name in ("drains", "prepares"):
+            node.wait_for_line(installing.unit_name(name), READY)
+        node.run(
+            f"timeout 60 sh -c 'while systemctl --quiet is-active {installing.unit_name('ended')}; do sleep 0.1; done'"
+        )
+        before = {name: invocation(node, name) for name in starts}
+        play = ScriptedPlay(tmp_path_factory.mktemp("identity"), starts)
+        yield Identified(play.ends(), before, play)
+    finally:
+        remove(starts)
+        take_down(IDENTITY)
+
+
+@pytest.mark.parametrize("name", ["drains", "prepares"])
+def test_a_restart_that_is_queued_is_followed_and_not_the_server_before_it(identified: Identified, name: str) -> None:
+    result = identified.ended[name].result
+    assert result["outcome"] == "ready", identified.play.output
+    assert len(result["invocation_id"]) == len(identified.before[name]) == 32
+    assert result["invocation_id"] != identified.before[name]
+    # Its times are those of the new server.
+    assert sum(row["seconds"] for row in result["stages"]) < 20
+
+
+def test_a_play_says_that_the_old_server_stops(identified: Identified) -> None:
+    assert re.search(r"^drains +drains +stopping the old server", identified.play.output, re.MULTILINE)
+
+
+def test_the_cause_of_a_start_that_systemd_has_forgotten_is_found(identified: Identified) -> None:
+    result = identified.ended["ended"].result
+    assert identified.before["ended"] == ""
+    assert result["failure"]["code"] == "host_memory_guard", identified.play.output
+    assert len(result["invocation_id"]) == 32

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import escaped
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.holders import MemoryFile, SharedSegment
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.process_reading import user_name
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.texts import mapped_files, shared_segments
@@ -52,7 +53,8 @@ def _files_below(root: Path, folder: str, kind: str) -> Iterator[tuple[FileKey, 
                 continue
             size = status.st_size if kind == "hugetlbfs" else status.st_blocks * BLOCK_BYTES
             if stat.S_ISREG(status.st_mode) and size >= LEAST_BYTES:
-                shown = "/" + str(path.relative_to(root))
+                # Anyone may make a file there, and give it any name.
+                shown = escaped("/" + str(path.relative_to(root)))
                 yield _key(status), MemoryFile(shown, kind, size, user_name(status.st_uid))
 
 
@@ -89,7 +91,7 @@ def read_files(root: Path, pids: Iterable[int]) -> tuple[MemoryFile, ...]:
             keys.add(key)
             if key not in found and size >= LEAST_BYTES:
                 kind = "memfd" if target.startswith("/memfd:") else "tmpfs"
-                found[key] = MemoryFile(target, kind, size, user_name(status.st_uid))
+                found[key] = MemoryFile(escaped(target), kind, size, user_name(status.st_uid))
         if found:
             keys |= mapped_files(read_text(root, f"proc/{pid}/maps", MAX_MAPS) or "")
         for key in keys:

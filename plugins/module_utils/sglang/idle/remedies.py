@@ -6,20 +6,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import BY_SIZE, RATIO_STEP
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import BY_SIZE
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MIB, format_gb
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.judge import GPU, HOST, NODE, PROCESS, Hold
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import (
-    VersionFacts,
-    version_facts,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.host_fit import host_fit
 
 # Less than that is not worth a sentence.
 LEAST_BYTES = 64 * MIB
@@ -127,65 +121,21 @@ def _largest_users(details: Mapping[str, Any], said: set[int | None]) -> Iterato
 
 
 def _smaller_pools(short: Sequence[Hold], plan: Mapping[str, Any]) -> Remedy | None:
+    """What fits now, if it is less than what was planned; a server on a CPU takes its device's pools from it first."""
     host: Mapping[str, Any] = plan.get("host") or {}
     available = next((hold.available_bytes for hold in short if hold.kind == HOST), None)
-    nodes = {hold.numa_node: hold.available_bytes for hold in short if hold.kind == NODE}
-    share = _share_that_fits(plan, available, nodes)
-    if share is None:
-        return None
+    of_nodes = {
+        hold.numa_node: hold.available_bytes
+        for hold in short
+        if hold.numa_node is not None and hold.available_bytes is not None
+    }
+    there = None if available is None else available - (host.get("held_by_device_bytes") or 0)
+    fit = host_fit(plan, there, node_bytes=of_nodes)
+    size, ratio = fit.largest_size_gb, fit.largest_ratio
     if host.get("sizing") == BY_SIZE:
-        size = math.floor((host.get("size_gb") or 0) * share)
-        if size < 1:
+        if size is None or size >= (host.get("size_gb") or 0):
             return None
         return Remedy("set_size", f"Or set hicache.size_gb to {size} or less, which fits now.", value=size)
-    ratio = ratio_that_fits(plan, share)
-    if ratio is None:
+    if ratio is None or ratio >= (host.get("ratio") or 0):
         return None
     return Remedy("set_ratio", f"Or set hicache.ratio to {ratio} or less, which fits now.", value=ratio)
-
-
-def _share_that_fits(
-    plan: Mapping[str, Any], available_bytes: int | None, nodes: Mapping[int | None, int | None]
-) -> float | None:
-    """The part of the plan's pools that can be had, 0 to 1; None where the plan has none."""
-    host: Mapping[str, Any] = plan.get("host") or {}
-    pinned, required = host.get("pinned_bytes_total"), host.get("required_available_bytes")
-    if not pinned or required is None:
-        return None
-    device, reserve = host.get("held_by_device_bytes") or 0, host.get("reserve_bytes") or 0
-    shares = [1.0]
-    drawn = required - device - reserve
-    if available_bytes is not None and drawn > 0:
-        shares.append((available_bytes - device - reserve) / drawn)
-    facts = _facts(plan)
-    checked = (host.get("guard") or {}).get("worst_order_bytes")
-    if available_bytes is not None and checked and facts is not None and checked > facts.guard_reserve_bytes:
-        kept = facts.guard_reserve_bytes
-        shares.append((available_bytes - device - kept) / (checked - kept))
-    homes: Sequence[Mapping[str, Any]] = host.get("numa") or ()
-    for home in homes if host.get("numa_binding") == STRICT else ():
-        there = nodes.get(home["node"])
-        if there is not None and home.get("pinned_bytes"):
-            shares.append((there - reserve // len(homes)) / home["pinned_bytes"])
-    share = min(shares)
-    return share if share > 0 else None
-
-
-def ratio_that_fits(plan: Mapping[str, Any], share: float) -> float | None:
-    """Pools grow with the ratio; two hundredths less make up for the rounding to pages."""
-    host: Mapping[str, Any] = plan.get("host") or {}
-    ratio, largest = host.get("ratio"), host.get("largest_ratio")
-    if not ratio:
-        return None
-    found = math.floor(ratio * share * RATIO_STEP - 2) / RATIO_STEP
-    found = found if largest is None else min(found, largest)
-    facts = _facts(plan)
-    least = 1.0 if facts is not None and facts.smaller_than_device_is_fatal else 0.0
-    return found if found > least else None
-
-
-def _facts(plan: Mapping[str, Any]) -> VersionFacts | None:
-    try:
-        return version_facts(str(plan.get("sglang_version")))
-    except Refusal:
-        return None

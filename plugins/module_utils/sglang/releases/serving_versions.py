@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How each release tells that it serves, and where cached tokens came from, as data.
+"""How each release tells that it is ready and serves, and where cached tokens came from, as data.
 
 Read in every wheel from 0.4.7 to 0.5.23; the file behind each table is named beside it.
 """
@@ -31,9 +31,17 @@ _HEALTH_MEANS: tuple[tuple[str, str], ...] = (
     ("0.4.7", "it has answered something since it started"),
     ("0.4.10", "some answer to anybody left the server while it was asked"),
 )
-# What /health itself does: the HTTP server answers at once, or it generates as the other one does. From 0.5.6 on
-# SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false turns generating off, for this path alone.
-_PLAIN_HEALTH_GENERATES = (("0.4.7", False), ("0.5.0rc2", True))
+# The path that answers 200 once the server's own warm-up is over, and not before, and whether it makes the server
+# generate. To 0.4.10 /health is 200 from the first moment, and only the other one asks the ranks. From 0.5.0rc2 on both
+# are 503 until the warm-up is over, and generate then; SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false turns that off
+# for /health from 0.5.6 on. /ready (is_ready of managers/tokenizer_manager.py) tells the same and generates nothing.
+_PROOF: tuple[tuple[str, tuple[str, bool]], ...] = (
+    ("0.4.7", (GENERATING_HEALTH, True)),
+    ("0.5.0rc2", (PLAIN_HEALTH, True)),
+    ("0.5.20", ("/ready", False)),
+)
+# Answered without any generation as soon as the HTTP server runs.
+_MODEL_INFO = (("0.4.7", "/get_model_info"), ("0.5.6", "/model_info"))
 
 # managers/tokenizer_manager.py meta_info["cached_tokens_details"]; left out where nothing was cached.
 _TELLS_SOURCE = (("0.4.7", False), ("0.5.9", True))
@@ -56,11 +64,31 @@ LOAD_BACK_TOKENS = 10
 
 
 @dataclass(frozen=True)
+class Readiness:
+    """C(path) answers 200 once the server's own warm-up is over, and not before.
+
+    C(generates): it then makes the server generate a token, which takes a second and more, and marks the server as
+    unhealthy where that fails. C(answers): a path that is answered, without any generation, as soon as the HTTP server
+    runs, which is once every rank has loaded and pinned; the warm-up comes after that. It may want the server's key.
+    """
+
+    path: str
+    generates: bool
+    answers: str
+
+
+def readiness_of(text: str) -> Readiness:
+    """Of a release by name; the newest that was read stands for any later one."""
+    version = parse_version(text)
+    path, generates = value_at(_PROOF, version)
+    return Readiness(path, generates, value_at(_MODEL_INFO, version))
+
+
+@dataclass(frozen=True)
 class ServingFacts:
     """Of one release; the newest that was read stands for any later one."""
 
     health_means: str
-    plain_health_generates: bool
     tells_source: bool
     load_back_counter: str | None
     rank_field: str
@@ -71,7 +99,6 @@ class ServingFacts:
 def serving_facts(version: Version) -> ServingFacts:
     return ServingFacts(
         health_means=value_at(_HEALTH_MEANS, version),
-        plain_health_generates=value_at(_PLAIN_HEALTH_GENERATES, version),
         tells_source=value_at(_TELLS_SOURCE, version),
         load_back_counter=value_at(_LOAD_BACK_COUNTER, version),
         rank_field=value_at(_RANK_FIELD, version),

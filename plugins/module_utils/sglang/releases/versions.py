@@ -20,42 +20,61 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Re
 
 T = TypeVar("T")
 
-_FORM = re.compile(r"^(\d+)\.(\d+)\.(\d+)(?:(rc|\.post)(\d+))?$")
+# As on PyPI, as setuptools-scm names builds between releases, and as the tags of images have it (lmsysorg/sglang), with
+# the platform behind it. What follows a "+" tells builds of one version apart.
+_FORM = re.compile(
+    r"v?(\d+)\.(\d+)\.(\d+)(?:(rc|\.post)(\d+))?(?:\.dev(\d+))?(?:\+[a-z\d]+(?:[.-][a-z\d]+)*)?"
+    r"(?:-(?:cu\d+|rocm[\d.]*|mi\d+x?|cann[\d.]+|(?:a2|a3|910b)|npu|xpu|xeon|b200|gb200|amd64|arm64|runtime))*"
+)
+_DEVELOPMENT = -2
 _PHASES = {"rc": -1, None: 0, ".post": 1}
 
 
 @dataclass(frozen=True, order=True)
 class Version:
-    """A release of SGLang; C(0.5.0rc2) < C(0.5.0) < C(0.5.0.post1) (PEP 440, the forms that SGLang uses)."""
+    """A release of SGLang, or a build between releases, in the order of PEP 440 and the forms that SGLang uses.
+
+    C(0.5.0.dev1) < C(0.5.0rc2.dev1) < C(0.5.0rc2) < C(0.5.0) < C(0.5.0.post1.dev1) < C(0.5.0.post1).
+    C(final): no development build; of one, C(build) is its number.
+    """
 
     major: int
     minor: int
     patch: int
-    phase: int = 0  # -1 release candidate, 0 release, 1 post release
+    phase: int = 0  # -2 development, -1 release candidate, 0 release, 1 post release
     number: int = 0
+    final: bool = True
+    build: int = 0
 
     def __str__(self) -> str:
-        suffix = {-1: f"rc{self.number}", 0: "", 1: f".post{self.number}"}[self.phase]
-        return f"{self.major}.{self.minor}.{self.patch}{suffix}"
+        suffix = {-2: "", -1: f"rc{self.number}", 0: "", 1: f".post{self.number}"}[self.phase]
+        return f"{self.major}.{self.minor}.{self.patch}{suffix}{'' if self.final else f'.dev{self.build}'}"
 
     @property
     def base(self) -> Version:
-        """The release that a post release amends."""
+        """The release that a post release amends, and that a development build leads to."""
         return Version(self.major, self.minor, self.patch)
+
+    @property
+    def read_as(self) -> Version:
+        """What tables are asked for: a build on the way to a release has most of what that one has."""
+        return self.base if self.phase == _DEVELOPMENT else self
 
 
 def parse_version(text: str) -> Version:
-    """C("0.5.9") -> Version; anything that is not a release of SGLang in form is refused."""
-    match = _FORM.match(str(text).strip())
+    """C("0.5.9") -> Version; anything that is not a version of SGLang in form is refused."""
+    match = _FORM.fullmatch(str(text).strip())
     if match is None:
         raise Refusal(
             "sglang_version_malformed",
             f"sglang_version is '{text}', which is not a version number.",
-            "Expected a form like 0.5.23, 0.5.0rc2 or 0.4.6.post5 (quoted, so that YAML keeps it a string).",
+            "Expected a form like 0.5.23, 0.5.0rc2, 0.4.6.post5, 0.5.24.dev12+g1a2b3c4 or v0.5.23-cu130 "
+            "(quoted, so that YAML keeps it a string).",
             {"sglang_version": str(text)},
         )
-    major, minor, patch, phase, number = match.groups()
-    return Version(int(major), int(minor), int(patch), _PHASES[phase], int(number or 0))
+    major, minor, patch, phase, number, build = match.groups()
+    place = _DEVELOPMENT if build and not phase else _PHASES[phase]
+    return Version(int(major), int(minor), int(patch), place, int(number or 0), build is None, int(build or 0))
 
 
 # The rows of the tables are asked for time and again, hundreds of times a plan.
@@ -73,17 +92,6 @@ EXAMINED: tuple[Version, ...] = tuple(_v(text) for text in _EXAMINED.split())
 OLDEST, NEWEST = EXAMINED[0], EXAMINED[-1]
 # Releases whose real argument resolver and pools these formulas were held against (tests/conformance).
 EXACT: frozenset[Version] = frozenset({_v("0.5.9"), _v("0.5.23")})
-
-
-@dataclass(frozen=True)
-class Endpoints:
-    """HTTP paths of a release; None where it has none."""
-
-    health: str
-    ready: str | None
-    server_info: str
-    model_info: str
-    loads: str | None
 
 
 @dataclass(frozen=True)
@@ -117,8 +125,6 @@ class VersionFacts:
     reads_config_file: bool
     clean_stop_exit_statuses: tuple[str, ...]  # what systemd has to count as success beside 0
     multimodal_reservation_bytes: int  # taken off the KV budget of models with a vision tower
-    endpoints: Endpoints
-    host_gauge: bool  # sglang:hicache_host_total_tokens
 
 
 # mem_cache/memory_pool_host.py, mem_cache/pool_host/base.py
@@ -204,10 +210,7 @@ _CONFIG_FILE = (("0.4.7", False), ("0.5.3", True))
 # managers/tokenizer_manager.py: to 0.5.18 a drained server ends itself with SIGKILL.
 _CLEAN_STOP: tuple[tuple[str, tuple[str, ...]], ...] = (("0.4.7", ("SIGKILL",)), ("0.5.19", ()))
 
-# entrypoints/http_server.py, entrypoints/v1_loads.py
-_READY: tuple[tuple[str, str | None], ...] = (("0.4.7", None), ("0.5.20", "/ready"))
-_INFO_PREFIX = (("0.4.7", "/get_"), ("0.5.6", "/"))
-_LOADS: tuple[tuple[str, str | None], ...] = (("0.4.7", None), ("0.5.8", "/v1/loads"))
+# metrics/collector.py, later observability/metrics_collector.py: sglang:hicache_host_total_tokens
 _HOST_GAUGE = (("0.4.7", False), ("0.5.10", True))
 
 # mem_cache/kv_cache_configurator.py mm_runtime_reservation_gb: SGLANG_VLM_CACHE_SIZE_MB, 100 MiB by default.
@@ -217,6 +220,7 @@ _MULTIMODAL_RESERVATION = (("0.4.7", 0), ("0.5.18", 100 << 20))
 def value_at(history: Sequence[tuple[str, T]], version: Version) -> T:
     """The value of the last row that is not newer than C(version)."""
     value = history[0][1]
+    version = version.read_as
     for since, candidate in history:
         if _v(since) <= version:
             value = candidate
@@ -226,14 +230,19 @@ def value_at(history: Sequence[tuple[str, T]], version: Version) -> T:
 def version_facts(text: str) -> VersionFacts:
     """Facts of one release; a release that was not read is refused by name."""
     version = parse_version(text)
-    amends = version.base if version.phase == 1 else version
+    amends = version.base if version.phase == 1 and version.final else version
     if amends not in EXAMINED:
         closest = next((known for known in EXAMINED if known >= version), NEWEST)
         raise Refusal(
             "sglang_version_unknown",
             f"SGLang {version} is not known to this collection.",
             f"Known releases are {OLDEST} to {NEWEST} as published on PyPI (there is no 0.5.0); "
-            f"the closest is {closest}. A newer release needs a newer gpufleet.sglang.",
+            f"the closest is {closest}. "
+            + (
+                "A newer release needs a newer gpufleet.sglang."
+                if version.final
+                else f"A build between releases may differ from both; plan for {closest} if you know that it does not."
+            ),
             {
                 "sglang_version": str(version),
                 "oldest": str(OLDEST),
@@ -242,7 +251,6 @@ def version_facts(text: str) -> VersionFacts:
             },
         )
     allocation = value_at(_HOST_ALLOCATION, version)
-    prefix = value_at(_INFO_PREFIX, version)
     fraction = value_at(_HOST_MEMORY_FRACTION, version)
     return VersionFacts(
         version=version,
@@ -272,14 +280,6 @@ def version_facts(text: str) -> VersionFacts:
         reads_config_file=value_at(_CONFIG_FILE, version),
         clean_stop_exit_statuses=value_at(_CLEAN_STOP, version),
         multimodal_reservation_bytes=value_at(_MULTIMODAL_RESERVATION, version),
-        endpoints=Endpoints(
-            health="/health",
-            ready=value_at(_READY, version),
-            server_info=f"{prefix}server_info",
-            model_info=f"{prefix}model_info",
-            loads=value_at(_LOADS, version),
-        ),
-        host_gauge=value_at(_HOST_GAUGE, version),
     )
 
 

@@ -76,7 +76,7 @@ class Check:
             "remedy": self.remedy,
             "rank": self.rank,
             "evidence": {"check": self.name, "found": self.found, "expected": self.expected},
-            "values": dict(self.values),
+            "computed": dict(self.values),
         }
 
 

@@ -127,12 +127,17 @@ def judge_identity(facts: ServerFacts, version: str | None, model_path: str | No
 
 
 def _same_release(found: str, wanted: str) -> bool | None:
+    """None for a build between releases, which names itself after the next one whatever it was made of."""
     known = known_release(None, found)
-    return None if known is None else parse_version(known) == parse_version(wanted)
+    if known is None:
+        return None
+    version = parse_version(known)
+    same = version == parse_version(wanted)
+    return same if same or version.final else None
 
 
 def known_release(given: str | None, told: str | None) -> str | None:
-    """As given, else as the server says; None where that is no release, but built from source."""
+    """As given, else as the server says; None where that is no version."""
     if given is not None or told is None:
         return given
     try:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.held_sockets import holders_of, text_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import parse_stat
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import Check
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
     Listener,
     listening,
     overlapping,
-    socket_inode,
 )
 
 PROC = Path("/proc")
@@ -36,13 +36,12 @@ class Holder:
 
 def find_holders(port: int, host: str, proc: Path = PROC) -> list[Holder]:
     """Who listens on the port at the address of C(host), as far as it may be seen; workers share one socket."""
-    tables = [_text(proc / "net" / table) for table in ("tcp", "tcp6")]
+    tables = [text_of(proc / "net" / table) for table in ("tcp", "tcp6")]
     there = _at([one for table in tables for one in listening(table, port)], host)
-    inodes = {one.inode for one in there}
+    processes = dict.fromkeys(process for _inode, process in holders_of(proc, {one.inode for one in there}))
     return [
-        Holder(int(process.name), _text(process / "comm").strip(), tuple(_ancestors(int(process.name), proc)))
-        for process in sorted(proc.iterdir(), key=lambda path: (len(path.name), path.name))
-        if inodes and process.name.isdecimal() and any(inode in inodes for inode in _sockets(process))
+        Holder(int(process.name), text_of(process / "comm").strip(), tuple(_ancestors(int(process.name), proc)))
+        for process in processes
     ]
 
 
@@ -53,34 +52,13 @@ def _at(found: list[Listener], host: str) -> list[Listener]:
         return found  # a name: whatever it means, the port is the same
 
 
-def _sockets(process: Path) -> Iterator[int]:
-    try:
-        links = list((process / "fd").iterdir())
-    except OSError:
-        return
-    for link in links:
-        try:
-            inode = socket_inode(str(link.readlink()))
-        except OSError:
-            continue
-        if inode is not None:
-            yield inode
-
-
 def _ancestors(pid: int, proc: Path) -> Iterator[int]:
     for _unused in range(DEEPEST):
-        stat = parse_stat(_text(proc / str(pid) / "stat"))
+        stat = parse_stat(text_of(proc / str(pid) / "stat"))
         if stat is None or stat.parent <= 0:
             return
         yield stat.parent
         pid = stat.parent
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def judge_owner(holders: list[Holder], main_pid: int, port: int) -> Check:

@@ -54,6 +54,11 @@ CODES: dict[str, ProblemCode] = {
         "A request of the canary was not answered in the time for a request.",
         "Look at the log of the unit for what happened to it; a hit that hangs cannot load from the host pool.",
     ),
+    "canary_host_tier_off": ProblemCode(
+        "warning",
+        "The server says that HiCache or the radix cache is off, and no host tier was planned, so that none is proven.",
+        "Start it with enable_hierarchical_cache and without disable_radix_cache, or set canary to false.",
+    ),
     "canary_impossible": ProblemCode(
         "warning",
         "The sizes of the pools, of a page or of the context let no canary prove the host tier.",
@@ -156,7 +161,7 @@ CODES: dict[str, ProblemCode] = {
     ),
     "host_tier_off": ProblemCode(
         "error",
-        "The server says that HiCache or the radix cache is off; a warning where no host tier was planned.",
+        "A host tier was planned, and the server says that HiCache or the radix cache is off.",
         "Start it with enable_hierarchical_cache and without disable_radix_cache, or set canary to false.",
     ),
     "key_rejected": ProblemCode(

@@ -223,7 +223,9 @@ def _no_canary(wanted: Wanted, server: _Server) -> tuple[Check, Sequence[Problem
     remedy = "Start it with enable_hierarchical_cache and without disable_radix_cache, or set canary to false."
     if wanted.host_tokens:
         return Check("canary", False, f"{off} off", "a host tier", "host_tier_off", said, remedy), []
-    return Check("canary", None, f"{off} off", "a host tier"), [Problem("host_tier_off", "warning", said, remedy)]
+    return Check("canary", None, f"{off} off", "a host tier"), [
+        Problem("canary_host_tier_off", "warning", said, remedy)
+    ]
 
 
 def _pools(wanted: Wanted, server: _Server) -> Pools | None:

@@ -82,8 +82,9 @@ CODES: dict[str, ProblemCode] = {
     ),
     "node_lost": ProblemCode(
         "error",
-        "A node could not be reached any more while its server started; the start goes on there.",
-        "Look at the network and at sshd of the node, then run the play again: it follows the same start.",
+        "A node could not be reached any more while its server started, or while memory was waited for before; a start "
+        "goes on there.",
+        "Look at the network and at sshd of the node, then run the play again: it goes on with the same start or wait.",
     ),
     "node_rebooted": ProblemCode(
         "error",
@@ -131,6 +132,11 @@ CODES: dict[str, ProblemCode] = {
         "was, the watch rests on bytes and readiness.",
         "Update the collection; until then give ready_url, and the plan or ranks and planned_bytes.",
     ),
+    "restarted_before": ProblemCode(
+        "warning",
+        "systemd had restarted the unit by itself before the watch began; the start before had failed.",
+        "Look at what the message quotes: a server that comes up at the second try may not at the next boot.",
+    ),
     "systemctl_failed": ProblemCode(
         "error",
         "systemctl could not show the unit.",
@@ -146,6 +152,16 @@ CODES: dict[str, ProblemCode] = {
         "The URL of a server is not of the form http://HOST:PORT.",
         "Give it in that form.",
     ),
+    "plan_malformed": ProblemCode(
+        "error",
+        "What was given as a plan is none, such as the whole result of memory_plan in place of its value plan.",
+        "Give the value plan of the result of memory_plan, or leave it out.",
+    ),
+    "unit_name_malformed": ProblemCode(
+        "error",
+        "What is to be followed is no name of a service: it has wildcards, or is of a kind that runs no process.",
+        "Give the name of one service or scope, as `systemctl status` shows it.",
+    ),
     "wait_too_long": ProblemCode(
         "error",
         "wait_seconds is more than one call may wait, or below 0.",
@@ -153,7 +169,7 @@ CODES: dict[str, ProblemCode] = {
     ),
     "watch_broken": ProblemCode(
         "error",
-        "The module that looks at the start was killed several times in a row, or become refused to run it.",
-        "Look at memory, become and Python of the node, then run the play again: it follows the same start.",
+        "The module that looks at the node was killed several times in a row, or become refused to run it.",
+        "Look at memory, become and Python of the node, then run the play again: it goes on with the start or wait.",
     ),
 }

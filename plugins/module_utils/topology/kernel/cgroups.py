@@ -19,10 +19,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.cg
     read_hierarchies,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.files import read_text
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_count, parse_cpu_list
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import (
+    parse_cgroup_limit,
+    parse_count,
+    parse_cpu_list,
+)
 
-# Control group v1 writes "no limit" as the largest multiple of a page; all above is meant as none.
-_V1_NO_LIMIT = 1 << 62
 # Memory that the kernel takes back from a group when the group needs it: page cache and reclaimable slabs.
 _RECLAIMABLE = {
     2: ("inactive_file", "active_file", "slab_reclaimable"),
@@ -46,12 +48,6 @@ class Limits:
     cpu_quota: float | None = None
     cpus: tuple[int, ...] | None = None
     memory_nodes: tuple[int, ...] | None = None
-
-
-def parse_cgroup_limit(text: str | None) -> int | None:
-    """memory.max, memory.high or memory.limit_in_bytes: bytes, None where there is no limit."""
-    limit = parse_count(text)
-    return limit if limit is not None and limit < _V1_NO_LIMIT else None
 
 
 def parse_cpu_max(text: str | None) -> float | None:

@@ -31,6 +31,8 @@ LINK_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 # The domain has four digits or more: hypervisors and Intel VMD number beyond 16 bits.
 _PCI_ADDRESS = re.compile(r"^([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", re.IGNORECASE)
 _MEMINFO_LINE = re.compile(r"^(?:Node\s+\d+\s+)?([^:\s]+):\s+(\d{1,20})(\s+kB)?\s*$", re.ASCII)
+# Control group v1 writes "no limit" as the largest multiple of a page; all above is meant as none.
+_V1_NO_LIMIT = 1 << 62
 
 
 def parse_int(text: str | None) -> int | None:
@@ -96,6 +98,12 @@ def parse_meminfo(text: str | None) -> dict[str, int]:
         if match:
             found[match.group(1)] = int(match.group(2)) * (KIB if match.group(3) else 1)
     return {name: value for name, value in found.items() if value <= MAX_MEMORY_BYTES}
+
+
+def parse_cgroup_limit(text: str | None) -> int | None:
+    """memory.max, memory.high or memory.limit_in_bytes: bytes, None where there is no limit."""
+    limit = parse_count(text)
+    return limit if limit is not None and limit < _V1_NO_LIMIT else None
 
 
 def parse_pci_address(text: str | None) -> str | None:

@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.sglang.plugins.action.wait_for_idle import REC
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.holders import GpuMemory, Process
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.judge import holds_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.needs import needs_from_dict, needs_of_plan
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.audience import LIVE_LINES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.idle.idle_cases import (
     GB,
@@ -36,6 +37,11 @@ from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.
 
 PLAN = plan(numa=[])
 FILE = {"path": "/dev/shm/psm_1", "kind": "tmpfs", "bytes": 2 * GB, "user": "ana", "used_by": []}
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIVE_LINES, raising=False)
 
 
 def answer(
@@ -108,7 +114,6 @@ class Play:
         display.return_value.display = self.shown.append
         monkeypatch.setattr(wait_for_idle, "Display", display)
         monkeypatch.setattr(context, "CLIARGS", {})
-        monkeypatch.delenv("GPUFLEET_LIVE_LINES", raising=False)
         return self.action.run(task_vars={"inventory_hostname": "gpu-1"})
 
 
@@ -165,8 +170,8 @@ def test_what_stays_held_fails_with_who_and_what_to_do(monkeypatch: pytest.Monke
     result = play.run(monkeypatch)
     assert (result["failed"], result["outcome"], result["failure"]["code"]) == (True, "stalled", "old_server_alive")
     assert "Kill pid 201" in result["msg"] and "Stop pid 4711" in result["msg"] and "rm /dev/shm/psm_1" in result["msg"]
-    assert "hicache.ratio to 1.94 or less" in result["msg"]
-    assert result["failure"]["evidence"]["largest_ratio"] == 1.94
+    assert "hicache.ratio to 1.28 or less" in result["msg"]
+    assert result["failure"]["evidence"]["largest_ratio"] == 1.28
     assert (play.asked[-1]["details"], play.asked[-1]["wait_seconds"]) == (True, 0)
     assert [asked["details"] for asked in play.asked[:-1]] == [False] * (len(play.asked) - 1)
     assert result["holders"]["files"] == [FILE]
@@ -184,6 +189,23 @@ def test_lines_are_not_shown_where_nobody_wants_them(monkeypatch: pytest.MonkeyP
     play = Play(answer(10 * GB), answer(), live_lines="never")
     assert play.run(monkeypatch)["outcome"] == "idle"
     assert play.shown == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "shown"), [("auto", "never", False), ("auto", "always", True), ("always", "never", True)]
+)
+def test_the_environment_says_what_auto_is(asked: str, told: str, shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIVE_LINES, told)
+    play = Play(answer(10 * GB), answer(), live_lines=asked)
+    assert play.run(monkeypatch)["outcome"] == "idle"
+    assert bool(play.shown) is shown
+
+
+def test_an_environment_that_asks_for_something_unknown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIVE_LINES, "off")
+    play = Play(answer())
+    assert "GPUFLEET_LIVE_LINES is 'off' in the environment. Expected one of" in play.run(monkeypatch)["msg"]
+    assert play.asked == []
 
 
 def test_a_unit_that_runs_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +239,17 @@ def test_node_that_stays_away_is_unreachable(monkeypatch: pytest.MonkeyPatch) ->
     play = Play(AnsibleConnectionFailure("No route to host"))
     result = play.run(monkeypatch)
     assert result["unreachable"] and "No route" in result["msg"]
+    assert (result["failure"]["code"], "failed" in result) == ("node_lost", False)
+    assert result["msg"].endswith("Nothing was started; run the play again.")
     assert RECONNECT_SECONDS - 10 <= play.at - 1000.0 <= RECONNECT_SECONDS
+
+
+def test_module_that_was_killed_is_asked_again_and_then_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = {"failed": True, "msg": "MODULE FAILURE", "module_stdout": "", "module_stderr": "Killed", "rc": 137}
+    assert Play(killed, killed, answer()).run(monkeypatch)["outcome"] == "idle"
+    play = Play(killed)
+    result = play.run(monkeypatch)
+    assert (result["failed"], result["failure"]["code"], len(play.asked)) == (True, "watch_broken", 4)
 
 
 def test_failure_of_the_module_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,14 +13,15 @@ from unittest.mock import MagicMock
 
 import pytest
 from ansible import constants
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.task import Task
 from ansible.template import Templar
 
 from ansible_collections.gpufleet.sglang.plugins.action import wait_for_startup
-from ansible_collections.gpufleet.sglang.plugins.action.wait_for_startup import LIVE_LINES, ActionModule
+from ansible_collections.gpufleet.sglang.plugins.action.wait_for_startup import ActionModule
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.audience import LIVE_LINES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
     FAILED,
@@ -45,6 +47,11 @@ PLAN = {
     "host": {"ranks": 2, "stages": [{"pinned_bytes_per_rank": POOL}], "meter": "shmem", "largest_ratio": 3.5},
     "unit": {"timeout_start_seconds": 300},
 }
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIVE_LINES, raising=False)
 
 
 def answer(
@@ -181,6 +188,7 @@ def test_more_detail_shows_every_rank(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, None, "ansible.posix.json", False),
         ({}, "always", "ansible.posix.json", True),
         ({}, "never", "default", False),
+        ({"live_lines": "auto"}, "never", "default", False),
         ({"live_lines": "always"}, "never", "ansible.posix.json", True),
         ({"live_lines": "never"}, None, "default", False),
         ({"live_lines": "always", "no_log": True}, None, "default", False),
@@ -260,6 +268,15 @@ def test_time_limit_of_the_plan_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     alive = {**answer((), 103.0), "lines": 1}
     result = Play(alive).run(monkeypatch)
     assert (result["failure"]["code"], result["elapsed_seconds"]) == ("timeout", 300.0)
+
+
+def test_worker_whose_controller_was_killed_asks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = iter([7, 7, 7])
+    monkeypatch.setattr(os, "getppid", lambda: next(parents, 1))
+    play = Play(*whole_start())
+    with pytest.raises(AnsibleError, match="controller is gone"):
+        play.run(monkeypatch)
+    assert len(play.asked) == 2
 
 
 def test_broken_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,6 +405,10 @@ def test_check_mode_says_what_it_would_wait_for(monkeypatch: pytest.MonkeyPatch)
         ({"log": {"type": "docker"}}, "names no container"),
         ({"stall_seconds": 0}, "stall_seconds is 0. Expected 1 to 86400."),
         ({"timeout_seconds": -1}, "timeout_seconds is -1. Expected more than 0."),
+        ({"timeout_seconds": "nan"}, "timeout_seconds is nan."),
+        ({"timeout_seconds": "inf"}, "It has to have an end."),
+        ({"unit": "sglang-*.service"}, "names no service"),
+        ({"plan": {"plan": {}}}, "plan holds a plan"),
     ],
 )
 def test_wrong_values_are_refused_before_anything_is_asked(
@@ -402,4 +423,4 @@ def test_wrong_values_are_refused_before_anything_is_asked(
 def test_environment_that_asks_for_something_unknown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LIVE_LINES, "off")
     result = Play(answer()).run(monkeypatch)
-    assert "GPUFLEET_LIVE_LINES is 'off'. Expected one of auto, always, never." in result["msg"]
+    assert "GPUFLEET_LIVE_LINES is 'off' in the environment. Expected one of auto, always, never." in result["msg"]

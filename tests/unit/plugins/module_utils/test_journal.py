@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import (
     KERNEL_MATCHES,
     cursor_time,
@@ -141,3 +143,23 @@ def test_access_log() -> None:
 def test_keys_do_not_leave_the_node() -> None:
     line = "server_args={'api_key': 'sk-123', 'admin_api_key': 'root', 'tp_size': 2}"
     assert without_secrets(line) == "server_args={'api_key': '***', 'admin_api_key': '***', 'tp_size': 2}"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("error: unrecognized arguments: --api-key sk-1 --foo", "error: unrecognized arguments: --api-key '***' --foo"),
+        ("['--api-key', 'sk-1', '--tp', '2']", "['--api-key', '***', '--tp', '2']"),
+        (
+            "ServerArgs(api_key='a\\'b', admin_api_key=None, tp=1)",
+            "ServerArgs(api_key='***', admin_api_key=None, tp=1)",
+        ),
+        ("HF_TOKEN=abc FOO=1", "HF_TOKEN='***' FOO=1"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer '***'"),
+        ("token hf_ABCDEFGHIJKLMNOPQRSTUVWX is invalid", "token *** is invalid"),
+        ("proxy http://me:word@proxy:3128/ refused", "proxy http://***@proxy:3128/ refused"),
+        ("api_key is not set, max_total_num_tokens=5", "api_key is not set, max_total_num_tokens=5"),
+    ],
+)
+def test_keys_in_any_form_are_hidden(line: str, shown: str) -> None:
+    assert without_secrets(line) == shown

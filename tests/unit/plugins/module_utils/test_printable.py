@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line, without_controls
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import (
+    one_line,
+    plain_lines,
+    without_controls,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,3 +35,17 @@ def test_a_line_is_no_longer_than_its_limit() -> None:
 def test_what_cannot_be_shown_becomes_a_blank_in_its_place() -> None:
     assert without_controls("a\x1b  b") == "a   b"
     assert without_controls("a  b") == "a  b"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("\x1b[31mred\x1b[0m\tone\ntwo", "red\tone\ntwo"),
+        ("a\x1b]0;title\x07b \x1b]8;;http://x\x1b\\link", "ab link"),
+        ("\x1b[2K\x1b[?25l\x1b(B\x1bc\x9b31mx\x08\x07", "x"),
+        ("one\u2028two \u202ethree\x85\ud800", "onetwo three"),
+        ("é 日本 {{ x }}", "é 日本 {{ x }}"),
+    ],
+)
+def test_lines_of_a_log_hold_nothing_that_a_terminal_obeys(text: str, lines: str) -> None:
+    assert plain_lines(text) == lines

@@ -13,7 +13,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import (
     exit_code,
     parse_cgroup_procs,
     parse_io,
-    parse_meminfo,
     parse_stat,
     parse_status,
     reading_from_dict,
@@ -57,11 +56,6 @@ def test_status() -> None:
     found = parse_status(text)
     assert (found["RssShmem"], found["RssAnon"]) == (409_604_096, 731_840_512)
     assert "Threads" not in found
-
-
-def test_meminfo() -> None:
-    text = "MemTotal:   20470312 kB\nMemAvailable:   18500000 kB\nActive(anon):      1 kB\nHugePages_Total:   0\n"
-    assert parse_meminfo(text) == {"MemTotal": 20_961_599_488, "MemAvailable": 18_944_000_000, "Active(anon)": 1024}
 
 
 def test_io() -> None:

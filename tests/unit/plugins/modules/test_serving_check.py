@@ -118,7 +118,7 @@ def test_failure_is_one_clear_message(capsys: pytest.CaptureFixture[str]) -> Non
         "remedy": (
             "Compare hicache_ratio and hicache_size in the server_args line of the log with the plan, and restart it."
         ),
-        "values": {"found_tokens": [8193], "planned_tokens": 16_385},
+        "computed": {"found_tokens": [8193], "planned_tokens": 16_385},
     }
     assert [check["name"] for check in result["checks"] if check["ok"] is False] == ["host_tokens"]
 
@@ -147,7 +147,7 @@ def test_server_that_stops_answering_with_others_under_way(
     with listening(server.ask) as url:
         result = run(capsys, url=url, burn_in_requests=9, burn_in_concurrency=4)
     assert result["failure"]["code"] == "burn_in_hang"
-    assert result["failure"]["values"]["answered"] == after
+    assert result["failure"]["computed"]["answered"] == after
     # Those that were under way, and none after them.
     assert server.generated == 1 + (6 if after < 6 else 9)
 
@@ -170,7 +170,7 @@ def test_process_that_was_started_is_the_one_that_listens(capsys: pytest.Capture
     ]
     assert not mine.get("failed")
     assert others["failure"]["code"] == "listener_is_another"
-    assert others["failure"]["values"]["pid"] == os.getpid() and server.generated == 0
+    assert others["failure"]["computed"]["pid"] == os.getpid() and server.generated == 0
 
 
 def echoing(server: FakeServer, key: str) -> Asked:
@@ -304,5 +304,5 @@ def test_wrong_values_are_refused(arguments: dict[str, Any], words: str, capsys:
 
 def test_refusal_has_the_shape_of_any_failure(capsys: pytest.CaptureFixture[str]) -> None:
     failure = run(capsys, burn_in_requests=-1)["failure"]
-    assert set(failure) == {"code", "message", "remedy", "rank", "evidence", "values"}
-    assert failure["code"] == "out_of_range" and failure["values"] == {"burn_in_requests": -1}
+    assert set(failure) == {"code", "message", "remedy", "rank", "evidence", "computed"}
+    assert failure["code"] == "out_of_range" and failure["computed"] == {"burn_in_requests": -1}

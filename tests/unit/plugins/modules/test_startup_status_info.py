@@ -18,13 +18,15 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.gpufleet.sglang.plugins.modules import startup_status_info
 
+# Of whatever imports this file; under ansible-test each test is a child of it.
+MAIN_PID = os.getpid()
 SHOW = f"""Id=sglang-main.service
 LoadState=loaded
 ActiveState=active
 SubState=running
 Result=success
 InvocationID=5f1c0a6a
-MainPID={os.getpid()}
+MainPID={MAIN_PID}
 NRestarts=0
 ExecMainCode=0
 ExecMainStatus=0
@@ -67,7 +69,7 @@ def run(capsys: pytest.CaptureFixture[str], **arguments: Any) -> dict[str, Any]:
 def test_one_look_with_real_commands(capsys: pytest.CaptureFixture[str]) -> None:
     found = run(capsys, unit="sglang-main.service", sglang_version="0.5.23")
     assert not found.get("failed"), found
-    assert (found["changed"], found["unit"]["main_pid"]) == (False, os.getpid())
+    assert (found["changed"], found["unit"]["main_pid"]) == (False, MAIN_PID)
     assert [event["kind"] for event in found["events"]] == ["ready"]
     assert found["host"]["memory_available_bytes"] > 0
 

@@ -180,7 +180,7 @@ def test_lines_are_written_at_once_by_the_main_process_alone(monkeypatch: pytest
     block = io.BytesIO()
     output = io.TextIOWrapper(block, encoding="utf-8")
     monkeypatch.setattr(sys, "stdout", output)
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
+    monkeypatch.setattr(multiprocessing, "parent_process", object)
     write_lines_at_once()
     output.write("a line\n")
     assert block.getvalue() == b""

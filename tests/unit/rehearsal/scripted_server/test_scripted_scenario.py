@@ -68,6 +68,7 @@ def test_a_rank_may_differ_from_the_others() -> None:
         ({"release": "0.5.23", "rank_changes": {"TP7": {}}}, "TP7"),
         ({"release": "0.5.23", "host_pools": [{"bytes": 1, "memory": "swap"}]}, "swap"),
         ({"release": "0.5.23", "host_pools": [{"bytes": 1, "speed": 1}]}, "speed"),
+        ({"release": "0.5.23", "noise": [{"kind": "loud"}]}, "loud"),
         ({"release": "0.5.23", "faults": [{"do": []}]}, "no place"),
         ({"release": "0.5.23", "faults": [{"before": "load", "after": "load", "do": []}]}, "before and after"),
         ({"release": "0.5.23", "faults": [{"before": "lunch", "do": []}]}, "lunch"),

@@ -20,6 +20,7 @@ from typing import Any
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb, format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.catalogue.catalogue import (
     CATALOGUE,
+    FATAL,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.case import Case, known
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.computed import finding_of
@@ -27,7 +28,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.stalls import Suspect, suspects
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.troubles import (
     first,
-    first_dead,
     general_cause,
     hint,
     named_cause,
@@ -39,9 +39,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.unit_failures import (
     by_unit,
     exec_failure,
+    is_start_limited,
+    start_limited,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.victims import victim, victims
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import WORDS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import WORDS, doing
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import (
     pinned_bytes,
     planned_bytes,
@@ -57,6 +60,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
 )
 
 _SIGKILL = -9
+# What stands in the commands of a remedy for the unit's name.
+_UNIT = re.compile(r"\bUNIT\b")
 # Before there is any rank nothing but arguments has been looked at.
 _OF_ARGUMENTS = ("ValueError", "AssertionError", "NotImplementedError")
 # A timeout is told with its suspects where one of them was measured.
@@ -64,16 +69,26 @@ _MEASURED_WEIGHT = 50
 
 
 def diagnose(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis:
-    """The cause of a failed or stalled start."""
+    """The cause of a failed or stalled start, with commands that can be run as they are."""
+    found = _diagnosed(state, plan)
+    return found if state.unit is None else replace(found, remedy=_UNIT.sub(state.unit.name, found.remedy))
+
+
+def _diagnosed(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis:
     if state.verdict == "stalled":
         return _stalled(state, plan)
     name = state.unit.name if state.unit is not None else "the unit"
     if state.reason == "unit_not_found":
         failure = CATALOGUE["unit_not_found"]
         return Diagnosis("unit_not_found", f"systemd knows no unit {name}.", failure.remedy)
-    if state.reason == "unit_stopped" and state.invocation_id is None:
-        return Diagnosis("not_started", f"{name} does not run, and nobody starts it.", CATALOGUE["not_started"].remedy)
+    if state.unit is not None and is_start_limited(state):
+        return start_limited(state, state.unit, _by_line(state, plan) or by_unit(state))
+    if state.awaits_start:
+        return _timed_out(state, plan)
+    if state.reason == "unit_stopped" and (state.invocation_id is None or _had_served(state)):
+        return _not_started(state, name)
     found = _by_line(state, plan) or by_unit(state) or _by_hint(state, plan)
+    found = found or _by_earlier(state, plan)
     if found is not None:
         return _with_restart(state, found)
     if state.reason == "restarted_meanwhile":
@@ -83,8 +98,26 @@ def diagnose(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis:
     return Diagnosis(
         "unknown",
         "The server ended and neither it nor systemd named a cause.",
-        "See the last lines below and the journal of the unit.",
+        CATALOGUE["unknown"].remedy,
     )
+
+
+def _not_started(state: StartupState, name: str) -> Diagnosis:
+    """Some units cannot be started, whoever tries."""
+    load_state = state.unit.load_state if state.unit is not None else "loaded"
+    message, remedy = f"{name} does not run, and nobody starts it.", CATALOGUE["not_started"].remedy
+    if load_state == "masked":
+        message = f"{name} does not run, and is masked, so that systemd refuses to start it."
+        remedy = f"Run `systemctl unmask {name}` if it shall run, then start it."
+    elif load_state in ("bad-setting", "error"):
+        message = f"{name} does not run, and systemd refuses its unit file ({load_state})."
+        remedy = f"See `systemctl status {name}` for the line, correct it, then start it."
+    return Diagnosis("not_started", message, remedy, evidence={"load_state": load_state})
+
+
+def _had_served(state: StartupState) -> bool:
+    """Whether a unit that does not run was ready before, and ended of nothing that its log names."""
+    return state.ready_said and not any(line.label in FATAL for line in state.troubles[state.forgiven :])
 
 
 def _told(
@@ -100,19 +133,20 @@ def _told(
 def _by_line(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis | None:
     cause = named_cause(state)
     if cause is not None and cause.label is not None:
-        rank = None if said_by_main(cause) else rank_of(state, cause) or speaker(state) or first_dead(state)
+        rank = None if said_by_main(cause) else rank_of(state, cause) or speaker(state) or victim(state)
         return _told(cause.label, state, plan, cause, rank)
     if _was_oom_killed(state):
-        return _told("oom_killer", state, plan, None, first_dead(state))
+        return _told("oom_killer", state, plan, None, victim(state))
     # A signal from outside has no line of its own; the exceptions around it are its consequences.
+    dead = victims(state)
     died = first(state, lambda line: line.label == "scheduler_died" and line.kind == "failure")
-    if died is not None and (died.value("exit_code") or 0) < 0:
+    if died is not None and (died.value("exit_code") or 0) < 0 and rank_of(state, died) in [one.rank for one in dead]:
         return _died(state, plan, died)
     said = general_cause(state)
-    killed = next((rank for rank in dead_ranks(state) if (rank.exit_code or 0) < 0), None)
+    killed = [rank for rank in dead if (rank.exit_code or 0) < 0]
     # A rank that reports an exception makes the main process kill the others.
-    if killed is not None and not (said is not None and _was_reported(state, said, killed)):
-        return _told("scheduler_died", state, plan, None, killed.rank)
+    if killed and not (said is not None and _was_reported(state, said, killed)):
+        return _told("scheduler_died", state, plan, None, victim(state))
     warm_up = first(state, lambda line: line.label == "warm_up_failed")
     if said is not None and not (warm_up is not None and _is_of_warm_up(state, said, warm_up)):
         return _general(state, plan, said)
@@ -120,8 +154,8 @@ def _by_line(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis | None:
         return _told("warm_up_failed", state, plan, warm_up, None)
     if died is not None:
         return _died(state, plan, died)
-    if dead_ranks(state):
-        return _told("scheduler_died", state, plan, None, first_dead(state))
+    if dead:
+        return _told("scheduler_died", state, plan, None, victim(state))
     if state.unit is not None and exec_failure(state.unit) is not None:
         return None
     weak = survived_cause(state)
@@ -136,12 +170,14 @@ def _died(state: StartupState, plan: Mapping[str, Any], line: LogEvent) -> Diagn
     return _told("scheduler_died", state, plan, line, rank_of(state, line))
 
 
-def _was_reported(state: StartupState, said: LogEvent, killed: RankState) -> bool:
+def _was_reported(state: StartupState, said: LogEvent, killed: list[RankState]) -> bool:
     """Whether a rank told of an exception before the main process told the others to end."""
     report = first(state, lambda line: line.label == "scheduler_exception")
     if report is None:
         return False
-    return rank_of(state, report) == killed.rank or any(line.label == "sigquit" for line in state.troubles)
+    return rank_of(state, report) in [one.rank for one in killed] or any(
+        line.label == "sigquit" for line in state.troubles
+    )
 
 
 def _is_of_warm_up(state: StartupState, said: LogEvent, warm_up: LogEvent) -> bool:
@@ -179,13 +215,21 @@ def _by_hint(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis | None:
     return None if line is None or line.label is None else _told(line.label, state, plan, line, rank_of(state, line))
 
 
+def _by_earlier(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis | None:
+    """A unit that systemd restarts again and again fails for the cause of its first end, whoever tells it."""
+    if state.reason == "timeout" or not state.earlier:
+        return None
+    found = _by_line(replace(state, troubles=state.earlier, forgiven=0, ranks=()), plan)
+    return None if found is None else replace(found, message=f"The start before ended of this: {found.message}")
+
+
 def _restarted(state: StartupState) -> Diagnosis:
     unit = state.unit
     now = unit.invocation_id if unit is not None else None
     return Diagnosis(
         "restarted_meanwhile",
         f"Another start replaced the one that was followed: invocation {state.invocation_id} became {now}.",
-        "See who restarted the unit (`journalctl -u`), then run the play again; it follows the newest start.",
+        CATALOGUE["restarted_meanwhile"].remedy,
         evidence={
             "invocation_id": state.invocation_id,
             "new_invocation_id": now,
@@ -228,9 +272,8 @@ def _timed_out(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis:
     slow = tuple(one for one in suspects(state, plan) if one.weight >= _MEASURED_WEIGHT)
     return Diagnosis(
         "timeout",
-        f"The server was not ready after {format_seconds(state.elapsed_seconds)}; it was {WORDS[state.stage]}.",
-        (f"Most likely it is slow because {slow[0].words}. " if slow else "")
-        + "Raise timeout_seconds if it still moves; the stages so far show where the time went.",
+        f"The server was not ready after {format_seconds(state.elapsed_seconds)}; it was {doing(state)}.",
+        (f"Most likely it is slow because {slow[0].words}. " if slow else "") + CATALOGUE["timeout"].remedy,
         evidence={"elapsed_seconds": round(state.elapsed_seconds, 1), **_measured(state)},
         values=_ranked(slow),
         causes=tuple(one.words for one in slow),
@@ -250,7 +293,7 @@ def _stalled(state: StartupState, plan: Mapping[str, Any]) -> Diagnosis:
         "stalled",
         f"No byte and no line for {format_seconds(quiet)} while {WORDS[state.stage]}{amount}"
         + (", though its processes use CPU time." if busy else "."),
-        f"Most likely: {found[0].words}." if found else "See the stacks of the ranks (`py-spy dump`).",
+        f"Most likely: {found[0].words}." if found else CATALOGUE["stalled"].remedy,
         rank=next((one.rank for one in found if one.rank is not None), None),
         evidence={
             "quiet_seconds": round(quiet, 1),

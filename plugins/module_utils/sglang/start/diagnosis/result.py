@@ -34,6 +34,6 @@ class Diagnosis:
             "remedy": self.remedy,
             "rank": self.rank,
             "evidence": dict(self.evidence),
-            "values": dict(self.values),
+            "computed": dict(self.values),
             "causes": list(self.causes),
         }

@@ -41,6 +41,7 @@ WEIGHTS: dict[str, int] = {
     "fragmented": 65,
     "waiting_in_kernel": 60,
     "earlier_pool": 55,
+    "log_unreadable": 58,
     "nccl_warning": 50,
     "watchdog_soft": 45,
     "usual": 20,
@@ -52,6 +53,8 @@ SOME_PERCENT = 40.0
 SWAP_BYTES = GB
 # Below this share of what is free, or of what is still to be pinned, large blocks are rare.
 LARGE_SHARE = 0.1
+# With so many times what is still to be pinned, memory is not short.
+PLENTY = 2
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,11 @@ def _fragments(state: StartupState, plan: Mapping[str, Any]) -> Iterator[Suspect
 
 def _earlier(state: StartupState, plan: Mapping[str, Any]) -> Iterator[Suspect]:
     everyone, own = state.host.shmem_bytes, state.cgroup.shmem_bytes
+    missing, available = missing_bytes(state), state.host_available_bytes
     if state.stage != "host_pool" or everyone is None or own is None:
+        return
+    # Where there is plenty beside it, nobody waits for what it holds.
+    if missing is not None and available is not None and available >= PLENTY * missing:
         return
     if everyone - own >= GB:
         yield Suspect(
@@ -224,6 +231,14 @@ def _hints(state: StartupState, plan: Mapping[str, Any]) -> Iterator[Suspect]:
         line = next((one for one in state.troubles if one.label == code), None)
         if line is not None:
             yield Suspect(code, f"{words}: {line.text}", rank_of(state, line))
+
+
+def _blind(state: StartupState, plan: Mapping[str, Any]) -> Iterator[Suspect]:
+    """What is not seen is not missing."""
+    if state.log_unreadable:
+        unseen = "nothing shows that it is this start which answers" if state.probe_doubted else "no line is seen"
+        words = f"the log cannot be read, so that {unseen} (become root, or join systemd-journal)"
+        yield Suspect("log_unreadable", words)
 
 
 def _usual(state: StartupState, plan: Mapping[str, Any]) -> Iterator[Suspect]:
@@ -256,6 +271,7 @@ _LOOKS: tuple[Callable[[StartupState, Mapping[str, Any]], Iterator[Suspect]], ..
     _fragments,
     _earlier,
     _hints,
+    _blind,
     _usual,
     _behind,
 )

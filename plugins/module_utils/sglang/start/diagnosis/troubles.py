@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.catalogue.xids import is_hardware
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import StartupState, dead_ranks
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import StartupState
 
 # Exceptions of a process whose peer or parent went away before it.
 FOLLOW_UPS = ("BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError", "EOFError", "DistNetworkError")
@@ -133,15 +133,6 @@ def is_follow_up(line: LogEvent) -> bool:
 def _rewords(line: LogEvent) -> bool:
     """The launcher's own exception about a rank that failed before it."""
     return "Please see the error messages above" in line.text
-
-
-def first_dead(state: StartupState) -> str | None:
-    """The rank that died first, as its process or the main process told."""
-    dead = dead_ranks(state)
-    if dead:
-        return dead[0].rank
-    told = first(state, lambda line: line.label == "scheduler_died" and line.kind == "failure")
-    return None if told is None else rank_of(state, told)
 
 
 def speaker(state: StartupState) -> str | None:

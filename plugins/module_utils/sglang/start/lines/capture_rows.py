@@ -7,19 +7,25 @@
 from __future__ import annotations
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.load_rows import BAR
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.rows import INTEGER, NUMBER, Row, row
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.rows import (
+    INTEGER,
+    NUMBER,
+    SIGNED,
+    Row,
+    row,
+)
 
 # "cuda graph", "draft extend cuda graph", "piecewise CUDA graph", "target verify NPU graph", "single-CG draft extend"
 _GRAPH = r"(?P<label>[\w][\w -]{0,60}?)"
 _STEP = rf"(?: \(step (?P<step_index>{INTEGER})\))?"
 # Which of the two comes first has changed, and one form has neither.
-_FREE = rf"(?:(?=.*?avail mem=(?P<available_gb>{NUMBER}) GB)|)"
-_USED = rf"(?:(?=.*?mem usage=(?P<usage_gb>{NUMBER}) GB)|)"
+_FREE = rf"(?:(?=.*?avail mem=(?P<available_gb>{SIGNED}) GB)|)"
+_USED = rf"(?:(?=.*?mem usage=(?P<usage_gb>{SIGNED}) GB)|)"
 _TIME = rf"(?:(?=.*?(?:Time elapsed: |elapsed=)(?P<seconds>{NUMBER}) s)|)"
 _DECODE = "model_executor/runner/decode_cuda_graph_runner.py"
 _PREFILL = "model_executor/runner/prefill_cuda_graph_runner.py"
 _SETUP = "model_executor/model_runner_components/cuda_graph_setup.py"
-_MEM = rf"avail_mem=(?P<available_gb>{NUMBER}) GB\){BAR}"
+_MEM = rf"avail_mem=(?P<available_gb>{SIGNED}) GB\){BAR}"
 
 CAPTURE_ROWS: tuple[Row, ...] = (
     row("stage_begin", rf"Capture {_GRAPH} begin{_STEP}\.{_FREE}", "capture", source=_SETUP),

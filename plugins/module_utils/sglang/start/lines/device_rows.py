@@ -10,6 +10,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.rows import (
     INTEGER,
     NUMBER,
+    SIGNED,
     SIZE,
     TOKENS,
     Row,
@@ -107,7 +108,7 @@ DEVICE_ROWS: tuple[Row, ...] = (
     # Sized after the graphs: the pools that got their memory only now.
     row(
         "progress",
-        rf"Post-capture KV sizing: max_total_num_tokens={TOKENS}, free memory=(?P<available_gb>{NUMBER}) GB",
+        rf"Post-capture KV sizing: max_total_num_tokens={TOKENS}, free memory=(?P<available_gb>{SIGNED}) GB",
         "device_pool",
         "resized",
         since="0.5.16",
@@ -146,8 +147,8 @@ DEVICE_ROWS: tuple[Row, ...] = (
         rf"max_total_num_tokens={TOKENS}, (?:chunked_prefill_size=(?P<chunked_prefill_tokens>{INTEGER}), )?"
         rf"(?:.*?max_running_requests=(?P<running_requests_count>{INTEGER}))?"
         rf"(?:, context_len=(?P<context_tokens>{INTEGER}))?"
-        rf"(?:.*?available_gpu_mem=(?P<available_gb>{NUMBER}) GB)?"
-        rf"(?:.*?available_cpu_mem=(?P<cpu_available_gb>{NUMBER}) GB)?",
+        rf"(?:.*?available_gpu_mem=(?P<available_gb>{SIGNED}) GB)?"
+        rf"(?:.*?available_cpu_mem=(?P<cpu_available_gb>{SIGNED}) GB)?",
         None,
         "max_total_num_tokens",
         source="managers/scheduler.py",

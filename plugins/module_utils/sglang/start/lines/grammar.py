@@ -23,15 +23,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.compile_rows import COMPILE_ROWS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.device_rows import DEVICE_ROWS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.failure_rows import FAILURE_ROWS
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.host_rows import HOST_ROWS, TREE_CACHE
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.host_rows import HOST_ROWS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.load_rows import LOAD_ROWS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.rows import Row
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.serve_rows import SERVE_ROWS
 
 START_ROWS: tuple[Row, ...] = (*LOAD_ROWS, *DEVICE_ROWS, *COMPILE_ROWS, *CAPTURE_ROWS, *HOST_ROWS, *SERVE_ROWS)
 GRAMMAR: tuple[Row, ...] = (*START_ROWS, *FAILURE_ROWS)
-# What the host tier's end looks like in the log of a release.
-ALWAYS_TOLD, SOMETIMES_TOLD, NEVER_TOLD = "always", "sometimes", "never"
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def grammar_of(version: str | None) -> Grammar:
     """The grammar of a release; of one that is not known, the forms of all."""
     if version is None:
         return _grammar(GRAMMAR)
-    release = parse_version(version)
+    release = parse_version(version).read_as
     return _grammar(tuple(row for row in GRAMMAR if row.holds(release)))
 
 
@@ -93,12 +91,4 @@ def grammar_is_read(version: str) -> bool:
 
 def grammar_read_as(version: str) -> str:
     """The newest release that was read and is not newer than the given one; the oldest for one before all of them."""
-    return str(max((one for one in EXAMINED if one <= parse_version(version)), default=OLDEST))
-
-
-def host_pool_end(version: str | None) -> str:
-    """Whether a release says that its host tier is there: always, sometimes (several kinds of pools only) or never."""
-    ends = [row for row in grammar_of(version).rows if row.kind == "stage_end" and row.stage == "host_pool"]
-    if any(row.label == TREE_CACHE for row in ends):
-        return ALWAYS_TOLD
-    return SOMETIMES_TOLD if ends else NEVER_TOLD
+    return str(max((one for one in EXAMINED if one <= parse_version(version).read_as), default=OLDEST))

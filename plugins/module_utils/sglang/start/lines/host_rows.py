@@ -15,6 +15,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units impor
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.rows import (
     INTEGER,
     NUMBER,
+    SIGNED,
     SIZE,
     TOKENS,
     Row,
@@ -29,7 +30,7 @@ _ASSEMBLER = "mem_cache/hybrid_cache/hybrid_pool_assembler.py"
 _MMAP = "mem_cache/storage/mmap/mmap_allocator.py"
 _REGISTRY = "mem_cache/registry.py"
 _TREE = r"Tree cache initialized: (?:(?=.{0,400}? impl=(?P<tree>\w{1,80}))|).{0,400}?\b"
-_CGROUP = rf"(?:(?P<cgroup_gib>\d{{1,7}}\.\d)|{NUMBER})"
+_CGROUP = rf"(?:(?P<cgroup_gib>-?\d{{1,7}}\.\d)|{SIGNED})"
 
 
 def _pool(
@@ -126,7 +127,7 @@ HOST_ROWS: tuple[Row, ...] = (
     # A limit that is none is a number too large for what it says.
     row(
         "progress",
-        rf"HiCache memory headroom: host (?P<host_gib>{NUMBER}) GiB, cgroup {_CGROUP} GiB",
+        rf"HiCache memory headroom: host (?P<host_gib>{SIGNED}) GiB, cgroup {_CGROUP} GiB",
         "host_pool",
         "headroom",
         since="0.5.21",
@@ -135,7 +136,7 @@ HOST_ROWS: tuple[Row, ...] = (
     row(
         "progress",
         rf"HiCache auto-sizing: ratio (?P<requested_ratio>{NUMBER}) -> (?P<ratio>{NUMBER}); "
-        rf"(?P<budget_gib>{NUMBER}) GiB host memory per rank "
+        rf"(?P<budget_gib>{SIGNED}) GiB host memory per rank "
         rf"\(fraction (?P<host_memory_fraction>{NUMBER}), (?P<ranks_count>{INTEGER}) ranks on this host\), "
         rf"host pools (?P<pools_gib>{NUMBER}) GiB",
         "host_pool",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.rows import (
     INTEGER,
     NUMBER,
+    SIGNED,
     SIZE,
     Row,
     row,
@@ -21,7 +22,7 @@ BAR = (
     rf"(?P<done_count>{INTEGER})/(?P<total_count>{INTEGER})"
 )
 # Up to 0.4.3 some of these lines end before it.
-AVAILABLE = rf"(?:.*?avail mem=(?P<available_gb>{NUMBER}) GB)?"
+AVAILABLE = rf"(?:.*?avail mem=(?P<available_gb>{SIGNED}) GB)?"
 _LOADER = "model_loader/weight_utils.py"
 _BOOTSTRAP = "distributed/bootstrap.py"
 _GATE = "distributed/gated_launch.py"
@@ -33,7 +34,7 @@ LOAD_ROWS: tuple[Row, ...] = (
     row(
         "stage_end",
         rf"Init torch distributed ends\.(?: elapsed=(?P<seconds>{NUMBER}) s,)?"
-        rf"(?: mem usage=(?P<usage_gb>{NUMBER}) GB)?",
+        rf"(?: mem usage=(?P<usage_gb>{SIGNED}) GB)?",
         "boot",
         "distributed",
         until="0.5.21",
@@ -49,7 +50,7 @@ LOAD_ROWS: tuple[Row, ...] = (
     ),
     row(
         "progress",
-        rf"Memory baseline taken\. mem usage=(?P<usage_gb>{NUMBER}) GB",
+        rf"Memory baseline taken\. mem usage=(?P<usage_gb>{SIGNED}) GB",
         "boot",
         "memory_baseline",
         since="0.5.21",

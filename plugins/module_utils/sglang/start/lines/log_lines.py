@@ -51,7 +51,7 @@ def parse_line(message: str, version: str | None) -> LogEvent | None:
     inherited: str | None = None
     continues = False
     first: LogEvent | None = None
-    bar: LogEvent | None = None
+    progress: LogEvent | None = None
     failure: LogEvent | None = None
     for line in _lines_of(message):
         prefixed, rank, rest = split_prefix(line)
@@ -63,7 +63,7 @@ def parse_line(message: str, version: str | None) -> LogEvent | None:
         if event is None:
             continue
         if event.value("total_count") is not None:
-            bar = event
+            progress = event
         elif event.kind == "failure":
             # Of several failures the one that says most.
             if failure is None or standing_of(event.label) < standing_of(failure.label):
@@ -73,7 +73,7 @@ def parse_line(message: str, version: str | None) -> LogEvent | None:
         # Of several lines the last exception is the one that was not handled.
         elif first is None or first.kind == "consequence" or event.kind == "exception":
             first = event
-    return failure or first or bar
+    return failure or first or progress
 
 
 def _lines_of(message: str) -> list[str]:

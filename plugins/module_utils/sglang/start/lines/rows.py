@@ -25,6 +25,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines
 
 # Bounded, because a line may hold anything: more digits are no number of SGLang's.
 NUMBER = r"\d{1,15}(?:\.\d{1,6})?"
+# What is free, and what was taken between two readings of it: others give memory back meanwhile, and "-0.00" is told.
+SIGNED = rf"-?{NUMBER}"
 INTEGER = r"\d{1,18}"
 SIZE = rf"(?P<size>{NUMBER})"
 TOKENS = rf"(?P<tokens>{INTEGER})"

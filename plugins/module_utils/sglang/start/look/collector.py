@@ -14,9 +14,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import (
     last_state,
     without_secrets,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import plain_lines
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
 
 # A server that has run for days has written an access log; one look never reads more than this.
 MOST_RECORDS = 20000
@@ -26,13 +26,15 @@ LONGEST_LINE = 2000
 LONGEST_MESSAGE = 1 << 18
 
 # What a stage or a verdict hangs on. Anything else can wait for the end of the look.
-NEWS = frozenset(("stage_begin", "stage_end", "ready", "failure", "exception", "consequence"))
+STAGE_NEWS = frozenset(("stage_begin", "stage_end"))
+DECISIVE_NEWS = frozenset(("ready", "failure", "exception", "consequence"))
 
 
 class Collector:
     """Takes messages in order. C(stopped): no more are taken in this look, the next one goes on.
 
-    C(suppressed) and C(gap): see C(LogHealth). C(news): something came that a stage or a verdict hangs on.
+    C(suppressed) and C(gap): see C(LogHealth). C(news): something came that a stage hangs on,
+    C(ending): the last stage, C(decisive): a verdict.
     """
 
     def __init__(self, version: str, last_lines: int) -> None:
@@ -46,6 +48,8 @@ class Collector:
         self.gap = False
         self.readable = True
         self.news = False
+        self.ending = False
+        self.decisive = False
         self.ready = False
         self.manager_spoke = False
         self.problems: list[Problem] = []
@@ -70,16 +74,21 @@ class Collector:
         self.manager_spoke = self.manager_spoke or of_manager
         if is_access_log(message):
             return
-        message = last_state(message)
+        message = plain_lines(last_state(message))
         self.lines += 1
         self._tail.append(message)
+        # Not at the top: a server that pins says nothing for minutes, and the grammar is half of what a look imports.
+        from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.log_lines import parse_line
+
         event = parse_line(message[:LONGEST_MESSAGE], self._version)
         if event is not None:
             self.add(replace(event, timestamp=timestamp, pid=pid))
 
     def add(self, event: LogEvent) -> None:
-        self.events.append(replace(event, text=without_secrets(event.text)[:LONGEST_LINE]))
-        self.news = self.news or event.kind in NEWS
+        self.events.append(replace(event, text=without_secrets(plain_lines(event.text))[:LONGEST_LINE]))
+        self.decisive = self.decisive or event.kind in DECISIVE_NEWS
+        self.news = self.news or self.decisive or event.kind in STAGE_NEWS
+        self.ending = self.ending or (event.kind in STAGE_NEWS and event.stage == "warm_up")
         self.ready = self.ready or event.kind == "ready"
 
     def unreadable(self, problem: Problem) -> None:

@@ -59,7 +59,7 @@ class Container:
 
 
 def inspect_command(engine: str, name: str) -> list[str]:
-    return [engine, "container", "inspect", name]
+    return [engine, "container", "inspect", "--", name]
 
 
 def _map(data: Any) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import parse_cpu_ticks
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import CgroupReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.cgroups import parse_cgroup_limit
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_cgroup_limit
 
 BASE = "sys/fs/cgroup"
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from stat import S_ISREG
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.collector import (
@@ -26,7 +27,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.parts import Parts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.position import FilePosition
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.position import (
+    FilePosition,
+    Position,
+)
 
 CHUNK_BYTES = 1 << 18
 CHECK_BYTES = 64
@@ -79,7 +83,8 @@ class FileLog:
             status = self._node.path(path).stat()
         except OSError:
             return None
-        return _File(path, status.st_ino, status.st_size)
+        # Whoever opens a pipe waits for its writer, and a device has no end.
+        return _File(path, status.st_ino, status.st_size) if S_ISREG(status.st_mode) else None
 
     def _bytes(self, path: str, offset: int, size: int) -> bytes:
         try:
@@ -181,6 +186,9 @@ class FileLog:
         deadline = self._node.clock() + seconds
         while not self._pump() and not self._found.stopped and self._node.clock() < deadline:
             self._node.sleep(min(PAUSE_SECONDS, max(0.0, deadline - self._node.clock())))
+
+    def reached(self, before: Position) -> Position:
+        return replace(before, file=self.position)
 
     def finish(self, surely: bool) -> bool:
         """Reads to the end. Returns whether there is more to be read. (A file is always read to its end.)"""

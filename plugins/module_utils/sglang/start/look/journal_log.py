@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import (
     KERNEL_MATCHES,
@@ -23,6 +24,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.kernel_log import WORDS, KernelLog
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.parts import Parts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.position import Position
 from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import Lines
 
 # A reading to the end takes no longer, however much is there; the next look goes on.
@@ -137,6 +139,9 @@ class JournalLog:
             self._last_line_at = None
             self._not_before = self._node.clock() + AGAIN_SECONDS
 
+    def reached(self, before: Position) -> Position:
+        return replace(before, journal=self.cursor)
+
     def finish(self, surely: bool) -> bool:
         """Reads to the end where the child has not evidently reached it, or where that must be sure.
 
@@ -153,6 +158,23 @@ class JournalLog:
         for message in self._parts.rest():
             self._found.take(message, None, None)
         return not complete
+
+    def take_unattributed(self, since: float | None) -> None:
+        """What a process said first of all and died of, before journald knew its invocation (journald-context.c).
+
+        journald looks that up when it reads the first line; of a unit that has failed by then only the name is left.
+        """
+        if since is None or self._unit is None or self._found.stopped:
+            return
+        matches = ((f"_SYSTEMD_UNIT={self._unit}", "_TRANSPORT=stdout"),)
+        child = self._node.stream(journalctl_command(matches, None, since, False, self._namespace))
+        deadline = self._node.clock() + MOST_SECONDS
+        while not child.ended and not self._found.stopped and self._node.clock() < deadline:
+            for line in child.read(deadline - self._node.clock()):
+                record = None if b'"_SYSTEMD_INVOCATION_ID"' in line else parse_record(line)
+                if record is not None:
+                    self._found.take(record.message, record.timestamp, record.pid, False)
+        child.close()
 
     def _to_end(self) -> bool:
         before = self.cursor

@@ -6,30 +6,20 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from collections.abc import Iterable
-from datetime import timezone, tzinfo
 from typing import Protocol
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.journal import container_matches, invocation_matches
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import environment_value
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.collector import Collector
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.file_log import FileLog
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.journal_log import JournalLog
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.kernel_log import KernelLog
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.line_times import (
-    docker_line,
-    k8s_line,
-    plain_line,
-)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.position import Position
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.subject import Seen
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.unit import read_started_at
 
 # How podman and Docker write what a container prints (their names for it), one record a line.
-_FILE_DRIVERS = {"k8s-file": k8s_line, "json-file": docker_line}
+_FILE_DRIVERS = ("k8s-file", "json-file")
 # The container writes to what the engine itself was given: the journal, where a unit runs the engine.
 _PASSED_ON = ("passthrough", "passthrough-tty")
 
@@ -41,21 +31,7 @@ class Log(Protocol):
 
     def finish(self, surely: bool) -> bool: ...
 
-
-def _zone(node: Node, pid: int | None) -> tzinfo | None:
-    """The server's own zone, where it says one; a container has its own."""
-    named = (environment_value(node.data(f"proc/{pid}/environ") or b"", "TZ") if pid else None) or ""
-    try:
-        if named in ("UTC", "UTC0", "Etc/UTC"):
-            return timezone.utc
-        if named:
-            return zoneinfo.ZoneInfo(named.lstrip(":"))
-        if pid:
-            with node.path(f"proc/{pid}/root/etc/localtime").open("rb") as file:
-                return zoneinfo.ZoneInfo.from_file(file)
-    except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
-        pass
-    return None
+    def reached(self, before: Position) -> Position: ...
 
 
 def _other_driver(driver: str) -> Problem:
@@ -91,8 +67,12 @@ def open_log(
     if kind == "file":
         if not path or not present or position.start is None:
             return None
-        zone = _zone(node, seen.main_pid)
-        return FileLog(node, found, path, position.file, read_started_at(node, seen.status), plain_line(zone))
+        # Not at the top, as below: few logs are files, and what a look imports is most of what it costs.
+        from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.file_source import (
+            file_of_server,
+        )
+
+        return file_of_server(node, found, path, position.file, seen)
     if kind != "journal" and not present:
         return None
     driver = seen.container.log_driver if seen.container is not None else ""
@@ -114,8 +94,11 @@ def open_log(
     if container is None or container.started_at is None:
         return None
     if driver in _FILE_DRIVERS and container.log_path:
-        decode = _FILE_DRIVERS[driver]
-        return FileLog(node, found, container.log_path, position.file, container.started_at, decode)
+        from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.file_source import (
+            file_of_engine,
+        )
+
+        return file_of_engine(node, found, position.file, container, container.log_path)
     if driver == "journald":
         matches = container_matches(container.container_id)
         return JournalLog(node, found, kernel, matches, position.journal, position.kernel, since=container.started_at)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import RankReading
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.readiness_versions import readiness_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.serving_versions import readiness_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.collector import Collector
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.kernel_log import KernelLog
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.log_source import (
@@ -34,8 +34,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.unit import has_ended
 
-# Ranks go through their stages at nearly the same time; what follows a line closely comes in the same look.
-LINGER_SECONDS = 0.3
+# What follows news closely comes in the same look. A verdict waits for the rest of a traceback at most. Stages change
+# at nearly the same time for all ranks. The server may be ready any moment once it warms up, which only the next look
+# would see if this one had just ended.
+DECISIVE_LINGER_SECONDS = 0.3
+STAGE_LINGER_SECONDS = 1.5
+ENDING_LINGER_SECONDS = 5.0
 # How often a server is asked that can say without generating that it is ready.
 PROBE_SECONDS = 2.0
 
@@ -51,7 +55,6 @@ class LongPoll:
         self._samples = Samples(request.meter)
         self._asked_at = node.clock()
         self._probed_at: float | None = None
-        self._changed = False
         self.seen = seen
         self.found = Collector(request.version, request.last_lines)
         self.kernel = KernelLog()
@@ -106,7 +109,12 @@ class LongPoll:
         gone = main is not None and not self._node.path(f"proc/{main}").exists()
         due = self._node.clock() - self._asked_at >= self.request.subject.again_seconds
         begun = main is None and bool(self.pids)
-        return gone or due or begun or self.found.manager_spoke
+        return gone or due or begun or self.found.manager_spoke or self.awaits_start
+
+    @property
+    def awaits_start(self) -> bool:
+        """Whether what runs now is the server before the one that was asked for; nothing is followed yet."""
+        return self._position.start is None and self.seen.status.awaits_start
 
     def measure(self) -> None:
         self.read_at, self.uptime = self._node.wall(), self._node.uptime()
@@ -114,23 +122,23 @@ class LongPoll:
         self.all_pids.update(self.pids)
         if self.seen.main_pid:
             self.all_pids.add(self.seen.main_pid)
-        self.ranks = self._reader.read(self.pids)
+        self.ranks = [] if self.awaits_start else self._reader.read(self.pids)
         self._samples.add(self.read_at, self.ranks)
 
     def probe(self, at_the_end: bool) -> None:
-        """Asks the server; while one waits only where that generates nothing."""
+        """Asks the server, unless its log has told; while one waits only where that generates nothing."""
         url = self.request.ready_url
         readiness = readiness_of(self.request.version)
         now = self._node.clock()
-        if not url or self.serves or not (at_the_end or not readiness.generates):
+        told = self.serves or self.found.ready
+        if not url or told or self.awaits_start or not (at_the_end or not readiness.generates):
             return
         if self._probed_at is not None and now - self._probed_at < PROBE_SECONDS:
             return
         self._probed_at = now
         self.serves = read_serves(self._node, url, readiness, may_generate=not self.found.readable)[0]
 
-    def _shape(self) -> tuple[Any, ...]:
-        """What counts as news apart from the log."""
+    def _state_of_unit(self) -> tuple[Any, ...]:
         status = self.seen.status
         return (
             status.active_state,
@@ -138,46 +146,60 @@ class LongPoll:
             status.invocation_id,
             status.main_pid,
             status.n_restarts,
-            frozenset((one.pid, one.alive) for one in self.ranks),
         )
+
+    def _set_of_ranks(self) -> frozenset[tuple[int, bool]]:
+        return frozenset((one.pid, one.alive) for one in self.ranks)
 
     def _lost(self, living: frozenset[int]) -> bool:
         return any(not one.alive and one.pid in living for one in self.ranks)
 
     def _watch_log(self, until: float) -> None:
         """Reads until then, or until something came that should be looked into at once."""
-        found, noted = self.found, self.found.news or self.kernel.noted
+        found, noted = self.found, self._news_of_logs
         while self._node.clock() < until and not (found.stopped or found.manager_spoke):
             remaining = until - self._node.clock()
             if self.log is None:
                 self._node.sleep(remaining)
             else:
                 self.log.read(remaining)
-            if (found.news or self.kernel.noted) and not noted:
+            if self._news_of_logs != noted:
                 return
+
+    @property
+    def _news_of_logs(self) -> tuple[bool, bool, bool]:
+        """(of a stage, of the last one, of a verdict)."""
+        return self.found.news, self.found.ending, self.found.decisive or self.kernel.noted
 
     def wait(self) -> bool:
         """Until there is news or the time is over; whether an end was seen, so that the log has to be read to its end.
 
-        The first measurement is there on return in any case.
+        The first measurement is there on return in any case. News that a verdict hangs on end the wait at once, those
+        of a stage later.
         """
         deadline = self._node.clock() + self.request.wait_seconds
         living = frozenset(one.pid for one in self.request.known if one.alive)
-        first: tuple[Any, ...] | None = None
-        leave_at = deadline
+        unit = self._state_of_unit()
+        ranks: frozenset[tuple[int, bool]] | None = None
+        since: dict[float, float] = {}
         while True:
             self.measure()
-            if first is not None and self._hinted():
+            if ranks is not None and self._hinted():
                 self._ask()
-            shape = self._shape()
-            if self._lost(living) or has_ended(self.seen.status):
+            if self._lost(living) or (has_ended(self.seen.status) and not self.awaits_start):
                 return True
             living |= {one.pid for one in self.ranks if one.alive}
             now = self._node.clock()
-            news = self.found.news or self.kernel.noted or (first is not None and shape != first)
-            if news and leave_at == deadline:
-                leave_at = min(deadline, now + LINGER_SECONDS)
-            first = first or shape
+            of_stage, ending, decisive = self._news_of_logs
+            ranks = self._set_of_ranks() if ranks is None else ranks
+            news = {
+                DECISIVE_LINGER_SECONDS: decisive or self._state_of_unit() != unit,
+                ENDING_LINGER_SECONDS: ending,
+                STAGE_LINGER_SECONDS: of_stage or self._set_of_ranks() != ranks,
+            }
+            since.update({linger: now for linger, came in news.items() if came and linger not in since})
+            # The first that came of them, not the soonest: what the last stage has to wait for, no other cuts short.
+            leave_at = next((min(deadline, since[one] + one) for one in news if one in since), deadline)
             if now < leave_at and self.request.wait_seconds:
                 self.probe(at_the_end=False)
             if now >= leave_at or self.found.stopped or self.serves:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import is_in_force, read_ledger
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.control_group import (
     read_control_group,
     read_cpu_seconds,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.file_log import FileLog
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.earlier import (
+    failures_before,
+    last_start,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.journal_log import (
     JournalLog,
     read_kernel,
@@ -33,8 +37,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.ranks import held_bytes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.request import request_from
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.subject import read_subject
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.subject import Seen, read_subject
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.unit import (
+    has_ended,
     read_generation,
     read_started_at,
 )
@@ -55,30 +60,42 @@ def look(node: Node, params: Mapping[str, Any]) -> dict[str, Any]:
     """One result: as soon as there is news, or after the wait."""
     request = request_from(params)
     seen = read_subject(node, request.subject)
-    position = decode(request.cursor, request.invocation_id or seen.start)
+    position = decode(request.cursor, request.invocation_id or _present_start(node, seen))
     poll = LongPoll(node, request, seen, position)
     surely = poll.wait()
+    known = len(poll.found.events)
     more = poll.log.finish(surely) if poll.log is not None else False
+    if isinstance(poll.log, JournalLog) and has_ended(poll.seen.status) and not (more or poll.found.decisive):
+        poll.log.take_unattributed(read_started_at(node, poll.seen.status))
+    if any(one.kind in ("stage_end", "ready") for one in poll.found.events[known:]):
+        # Bytes from before a line that says that all are there must not stand beside it.
+        poll.measure()
     if _is_silent(node, poll):
         poll.found.readable = False
     poll.probe(at_the_end=True)
     return _result(node, poll, _position(node, poll, position), more)
 
 
+def _present_start(node: Node, seen: Seen) -> str | None:
+    """The start to read about where none was named; None as long as systemd has yet to make it."""
+    status = seen.status
+    if status.awaits_start:
+        return None
+    ended = status.active_state in ("inactive", "failed") and seen.container is None
+    return seen.start or (last_start(node, status) if ended else None)
+
+
 def _position(node: Node, poll: LongPoll, before: Position) -> Position:
     """Where the next look goes on; on the way the kernel's log is read, where no other carried it."""
     log = poll.log
-    journal, kernel, file = before.journal, before.kernel, before.file
-    if isinstance(log, JournalLog):
-        journal = log.cursor
-    elif isinstance(log, FileLog):
-        file = log.position
-    if poll.reads_log and not (isinstance(log, JournalLog) and log.with_kernel):
+    reached = log.reached(before) if log is not None else before
+    kernel = before.kernel
+    if poll.reads_log and before.start and not (isinstance(log, JournalLog) and log.with_kernel):
         started_at = read_started_at(node, poll.seen.status)
         since = started_at - KERNEL_MARGIN_SECONDS if started_at is not None else None
         kernel = read_kernel(node, poll.kernel, kernel, since)
-    path = poll.log_path if isinstance(log, FileLog) and poll.log_type == "file" else None
-    return Position(before.start, journal, kernel, file, path)
+    path = poll.log_path if log is not None and poll.log_type == "file" else None
+    return replace(reached, kernel=kernel, path=path)
 
 
 def _is_silent(node: Node, poll: LongPoll) -> bool:
@@ -91,6 +108,13 @@ def _is_silent(node: Node, poll: LongPoll) -> bool:
         and started_at is not None
         and node.wall() - started_at > SILENT_SECONDS
     )
+
+
+def _earlier(node: Node, poll: LongPoll) -> list[LogEvent]:
+    """Of a start that is followed from now on; one that was named was followed before systemd could replace it."""
+    if poll.request.invocation_id or not poll.reads_log or poll.awaits_start or poll.seen.container is not None:
+        return []
+    return failures_before(node, poll.seen.status, poll.request.version)
 
 
 def _port_owner(node: Node, url: str | None, poll: LongPoll) -> PortOwner:
@@ -118,10 +142,13 @@ def _result(node: Node, poll: LongPoll, position: Position, more: bool) -> dict[
     return {
         "unit": {
             **status.as_dict(),
+            # systemd may have forgotten it.
+            "invocation_id": status.invocation_id or position.start,
             "started_at": read_started_at(node, status),
             "generation": read_generation(node, status),
         },
         "events": [with_port_owner(node, one, poll.pids, poll.seen.main_pid).as_dict() for one in events],
+        "earlier": [one.as_dict() for one in _earlier(node, poll)],
         "cursor": position.encode(),
         "lines": found.lines,
         "more": more,

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import parse_meminfo
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.observation import (
     HostReading,
     NumaReading,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.texts import parse_meminfo
 
 # Blocks of 2^9 pages and more: 2 MiB where a page has 4 KiB, a huge page of the kernel.
 LARGE_ORDER = 9
 
 _AVERAGE = re.compile(r"^(some|full) avg10=(\d+(?:\.\d+)?)", re.MULTILINE)
-_NODE_MEMORY = re.compile(r"^Node \d+ (\w+):\s+(\d+) kB$", re.MULTILINE)
 _BUDDY = re.compile(r"^Node (\d+), zone\s+\S+\s+(.*)$", re.MULTILINE)
 
 
@@ -45,14 +44,13 @@ def _numa_nodes(node: Node, page_bytes: int) -> tuple[NumaReading, ...]:
         if not re.fullmatch(r"node\d+", name):
             continue
         number = int(name[4:])
-        text = node.text(f"sys/devices/system/node/{name}/meminfo") or ""
-        memory = {field: int(size) * 1024 for field, size in _NODE_MEMORY.findall(text)}
+        memory = parse_meminfo(node.text(f"sys/devices/system/node/{name}/meminfo"))
         found.append(NumaReading(number, memory.get("MemTotal"), memory.get("MemFree"), large.get(number)))
     return tuple(sorted(found, key=lambda one: one.node))
 
 
 def read_host(node: Node, page_bytes: int) -> HostReading:
-    memory = parse_meminfo(node.text("proc/meminfo") or "")
+    memory = parse_meminfo(node.text("proc/meminfo"))
     swap, free = memory.get("SwapTotal"), memory.get("SwapFree")
     pressure = parse_pressure(node.text("proc/pressure/memory") or "")
     return HostReading(

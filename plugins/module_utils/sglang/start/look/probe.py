@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from ansible.module_utils.urls import open_url
-
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.readiness_versions import Readiness
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.serving_versions import Readiness
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
@@ -31,12 +29,21 @@ _PORT_HELPERS = frozenset(("docker-proxy", "conmon", "rootlessport", "rootlesspo
 
 def http_status(url: str) -> int | None:
     """None where no HTTP answer came: refused, reset, timed out, no HTTP."""
+    # Not at the top, and nothing larger (ansible.module_utils.urls): most looks ask nothing, and a module has no byte
+    # code that is kept, so that what it imports is most of what a look costs.
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
     try:
-        with open_url(url, timeout=PROBE_TIMEOUT_SECONDS, use_proxy=False) as answer:
-            return int(answer.status)
-    except Exception as error:  # of many kinds, and a status above 399 is among them
-        code = getattr(error, "code", None)
-        return code if isinstance(code, int) else None
+        parts = urlsplit(url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=PROBE_TIMEOUT_SECONDS)
+        try:
+            connection.request("GET", f"{parts.path or '/'}{parts.query and '?'}{parts.query}")
+            return connection.getresponse().status
+        finally:
+            connection.close()
+    except (OSError, ValueError, HTTPException):
+        return None
 
 
 def read_serves(node: Node, base_url: str, readiness: Readiness, may_generate: bool) -> tuple[bool | None, bool]:

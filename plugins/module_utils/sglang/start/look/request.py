@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.
 
 LOG_TYPES = ("journal", "file", *ENGINES)
 LONGEST_WAIT_SECONDS = 30.0
+# systemd.unit(5); without a suffix systemd takes it for a service. Others have no process, so that nothing would come.
+_UNIT = re.compile(
+    r"(?![\w:.\\@-]*\.(?:socket|target|device|mount|automount|swap|timer|path|slice)$)[\w:.\\@-]{1,255}", re.ASCII
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,13 @@ def _subject(unit: str | None, log_type: str, path: str | None, container: str |
             "Neither a unit nor a container is named.",
             "Give unit, or log with the type podman or docker and a container.",
             {"type": log_type},
+        )
+    if unit and not _UNIT.fullmatch(unit):
+        raise Refusal(
+            "unit_name_malformed",
+            f"unit is {unit!r}, which names no service.",
+            "Expected the name of one service (or scope) as `systemctl status` shows it, without wildcards.",
+            {"unit": unit},
         )
     return Subject(unit, engine, container if engine else None)
 

@@ -63,13 +63,10 @@ class Seen:
 
 
 def _read_container(node: Node, engine: str, name: str) -> Container | None:
-    try:
-        code, output, errors = node.run(inspect_command(engine, name))
-    except OSError as error:
-        code, output, errors = 127, "", str(error)
+    code, output, errors = node.run(inspect_command(engine, name))
     if code == 0:
         return parse_inspect(output)
-    if "no such" in errors.lower():
+    if "no such container" in errors.lower():
         return None
     raise Refusal(
         "container_engine_failed",

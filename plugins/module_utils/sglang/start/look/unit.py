@@ -6,10 +6,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import environment_value
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
-from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import UnitStatus, parse_show, show_command
+from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import (
+    UnitStatus,
+    job_id,
+    jobs_command,
+    parse_job,
+    parse_show,
+    show_command,
+)
 
 GENERATION = "GPUFLEET_GENERATION"
 
@@ -23,7 +32,12 @@ def read_unit(node: Node, unit: str) -> UnitStatus:
             "The node has to run systemd.",
             {"returncode": code},
         )
-    return parse_show(output, unit)
+    status, job = parse_show(output, unit), job_id(output)
+    if job is None:
+        return status
+    code, output, _errors = node.run(jobs_command(unit))
+    # Gone already where it is not listed any more.
+    return replace(status, job=parse_job(output, job) if code == 0 else None)
 
 
 def read_generation(node: Node, unit: UnitStatus) -> str | None:
@@ -33,7 +47,8 @@ def read_generation(node: Node, unit: UnitStatus) -> str | None:
 
 def read_started_at(node: Node, unit: UnitStatus) -> float | None:
     """UNIX seconds by the present clock, so that a clock that was set meanwhile does no harm."""
-    if unit.exec_main_start_monotonic is None:
+    # While ExecStartPre runs, the main process is that of the start before, where systemd still knows it.
+    if unit.exec_main_start_monotonic is None or (unit.sub_state == "start-pre" and unit.main_pid is None):
         return None
     return node.wall() - (node.uptime() - unit.exec_main_start_monotonic / 1e6)
 

@@ -6,9 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+
 CHOICES = ("auto", "always", "never")
+# Of the controller's environment; what it says stands in for auto.
+LIVE_LINES = "GPUFLEET_LIVE_LINES"
 # Callbacks that own standard output: a document for a program (json, jsonl: ansible.posix), a line for each host
 # (oneline), a screen that is drawn with control characters (dense: community.general), or nothing on purpose (null,
 # selective: community.general).
@@ -26,6 +31,19 @@ class Audience:
     callback: str | None = None
     shows_ok: bool = True
     censored: bool = False
+
+
+def live_lines_choice(asked: str, environment: Mapping[str, str]) -> str:
+    """What was asked for; for auto what the environment says. A value there that means nothing is refused."""
+    told = environment.get(LIVE_LINES) or "auto"
+    if told not in CHOICES:
+        raise Refusal(
+            "out_of_range",
+            f"{LIVE_LINES} is {told!r} in the environment.",
+            f"Expected one of {', '.join(CHOICES)}.",
+            {LIVE_LINES: told},
+        )
+    return told if asked == "auto" else asked
 
 
 def shows_live_lines(choice: str, audience: Audience) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_gb, format_seconds
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import WORDS, timeline
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import doing, timeline
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import StartupState
 
 LABELS = {
@@ -50,7 +50,7 @@ def closing_line(state: StartupState, start_seconds: float | None, cause: str | 
     took = state.elapsed_seconds if start_seconds is None or state.verdict != "ready" else start_seconds
     line = f"{state.verdict} after {format_seconds(took)}"
     if state.verdict != "ready":
-        line += f" while {WORDS[state.stage]}"
+        line += f" while {doing(state)}"
         if cause:
             line += f", {cause}"
     stages = [words for words in map(stage_words, timeline(state)) if words]
@@ -59,4 +59,4 @@ def closing_line(state: StartupState, start_seconds: float | None, cause: str | 
 
 def given_up_line(state: StartupState, cause: str) -> str:
     """Of a watch that ended before the start did."""
-    return f"given up after {format_seconds(state.elapsed_seconds)} while {WORDS[state.stage]}, {cause}"
+    return f"given up after {format_seconds(state.elapsed_seconds)} while {doing(state)}, {cause}"

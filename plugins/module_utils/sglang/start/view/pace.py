@@ -4,13 +4,15 @@
 
 """How often a node is looked at. Pure.
 
-A look costs the controller some 0.06 s of CPU time (a call of a module over ssh that is up already), whether it waits
-for 1 s or for 30 s on the node. It returns at once on news (a line that means something, a change of the unit, a rank
-that is gone), so the pause only bounds how old the bytes are that are shown.
+A look costs CPU time of the controller (a call of a module over ssh that is up already) and of the node (a start of
+Python), whether it waits for 1 s or for 30 s there. It ends by itself on news (a stage, a failure, readiness, a change
+of the unit, a rank that is gone) and brings what the meter showed meanwhile, so its length only bounds how old the
+bytes are that are shown. What happens between two looks is seen by the next one only, which speaks for long ones.
 """
 
 from __future__ import annotations
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import all_pinned
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.stall import (
     quiet_limit_seconds,
     quiet_seconds,
@@ -20,11 +22,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
 
 # What one look may wait on the node (startup_status_info).
 LONGEST_SECONDS = 30.0
-# Bytes move while the pools are pinned; everywhere else what happens is news.
-MOVING_SECONDS = 2.0
+# Bytes move while the pools are pinned, and the longer that has gone on, the less often they are told (cadence.py);
+# everywhere else what happens is news.
+MOVING_SECONDS = 5.0
+MOVING_SHARE = 1 / 20
 QUIET_SECONDS = 10.0
-# While the line that says that it is ready may come any moment, or may have been lost.
-ENDING_SECONDS = 5.0
+# The log tells nothing, so that only bytes and the health endpoint do.
+BLIND_SECONDS = 2.0
 # A server that dies is given some seconds to say why.
 DYING_SECONDS = 1.0
 # Looks of all workers together: with so many seconds for each node that is watched at the same time, 50 nodes cost
@@ -34,16 +38,15 @@ SECONDS_A_NODE = 0.4
 LEAST_SECONDS = 0.5
 LEAST_SECONDS_A_NODE = 0.05
 
-_BY_STAGE = {"host_pool": MOVING_SECONDS, "warm_up": ENDING_SECONDS}
 
-
-def look_seconds(stage: str, watched: int, blind: bool = False) -> float:
-    """How long one look may wait on the node.
-
-    C(watched): nodes that are watched at the same time. C(blind): the log tells nothing, so that only bytes and the
-    health endpoint do.
-    """
-    wanted = MOVING_SECONDS if blind else _BY_STAGE.get(stage, QUIET_SECONDS)
+def look_seconds(state: StartupState, watched: int, blind: bool = False) -> float:
+    """How long one look may wait on the node; C(watched): nodes that are watched at the same time."""
+    if blind:
+        wanted = BLIND_SECONDS
+    elif state.stage == "host_pool" and not all_pinned(state):
+        wanted = min(max(MOVING_SECONDS, state.elapsed_seconds * MOVING_SHARE), QUIET_SECONDS)
+    else:
+        wanted = QUIET_SECONDS
     return min(max(wanted, watched * SECONDS_A_NODE), LONGEST_SECONDS)
 
 
@@ -53,7 +56,7 @@ def wait_seconds(state: StartupState, watched: int, blind: bool, asked_seconds: 
         return 0.0  # the first look is for what is already there
     if state.dying_since is not None:
         return DYING_SECONDS
-    wait = look_seconds(state.stage, watched, blind) if asked_seconds is None else asked_seconds
+    wait = look_seconds(state, watched, blind) if asked_seconds is None else asked_seconds
     left = time_limit_seconds(state) - state.elapsed_seconds
     quiet_left = quiet_limit_seconds(state) - quiet_seconds(state)
     return max(LEAST_SECONDS, min(wait, left, quiet_left))

@@ -46,10 +46,18 @@ def _gb(size: int | None) -> str:
     return "?" if size is None else f"{size / GB:.2f}"
 
 
+def doing(state: StartupState) -> str:
+    """What the server was at when it was last seen."""
+    if not state.awaits_start:
+        return WORDS[state.stage]
+    stopped = state.unit is not None and state.unit.active_state in ("inactive", "failed")
+    return "waiting for systemd to start it" if stopped else "stopping the old server"
+
+
 def live_line(state: StartupState, columns: int = LINE_COLUMNS) -> str:
     """What goes on now, in one line; sizes in GB (1e9), each rank's where they fit."""
     if state.stage != "host_pool":
-        words = WORDS[state.stage]
+        words = doing(state)
         behind = [rank.rank for rank in state.ranks if rank.stage == state.stage]
         if state.stage in ("load", "device_pool", "capture") and 0 < len(behind) < len(state.ranks):
             words += f" ({', '.join(behind)})"
@@ -128,7 +136,7 @@ def ranks_as_dicts(state: StartupState) -> list[dict[str, Any]]:
             {
                 "rank": rank.rank,
                 "pid": rank.pid,
-                "alive": rank.alive,
+                "alive": rank.alive and (state.unit is None or state.unit.runs),
                 "exit_code": rank.exit_code,
                 "stage": "ready" if state.verdict == "ready" else rank.stage,
                 "pinned_bytes": rank.pinned_bytes,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.problem_codes import CODES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import pinned_bytes
@@ -18,6 +19,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
 
 # The ranks may claim more than their control group holds by the time between two readings.
 SLACK_SHARE = 0.05
+# Of a line of another start.
+SAID_CHARACTERS = 300
 
 
 def notes(state: StartupState) -> tuple[Problem, ...]:
@@ -27,6 +30,13 @@ def notes(state: StartupState) -> tuple[Problem, ...]:
         found.append(
             ("log_unreadable", f"The log could not be read ({state.log.source}); bytes and readiness were watched.")
         )
+    if state.earlier:
+        times = "once" if state.n_restarts == 1 else f"{state.n_restarts} times"
+        said = one_line(state.earlier[0].text, SAID_CHARACTERS)
+        message = (
+            f"systemd had restarted the unit {times} by itself before it was looked at; the start before said: {said}"
+        )
+        found.append(("restarted_before", message))
     if state.log_lost:
         found.append(("log_suppressed", f"{state.log_lost} messages of the log were dropped by its rate limit."))
     if state.log_gap:

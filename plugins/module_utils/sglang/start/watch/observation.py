@@ -96,6 +96,7 @@ class LogHealth:
 class Observation:
     """One look. C(at) is the watcher's monotonic clock; every other time is UNIX seconds of the node.
 
+    C(earlier): what the start before said of its end, where systemd restarted the unit before the first look.
     An event C(port_in_use) may carry C(owner_pid), C(owner_command), C(owner_unit) of the process that holds C(port).
     C(lines): records of the log since the last look, access log left out. C(read_at): when the ranks were read, and
     C(monotonic) what CLOCK_MONOTONIC of the node showed then. C(meter): the counter that C(samples) show.
@@ -108,6 +109,7 @@ class Observation:
     at: float
     unit: UnitStatus
     events: tuple[LogEvent, ...] = ()
+    earlier: tuple[LogEvent, ...] = ()
     ranks: tuple[RankReading, ...] = ()
     samples: tuple[Sample, ...] = ()
     lines: int = 0
@@ -141,6 +143,7 @@ def observation_from_result(look: Mapping[str, Any], at: float) -> Observation:
         at=at,
         unit=unit_from_dict(look["unit"]),
         events=tuple(event_from_dict(one) for one in look["events"]),
+        earlier=tuple(event_from_dict(one) for one in look.get("earlier") or ()),
         ranks=tuple(reading_from_dict(one) for one in look["ranks"]),
         samples=tuple(
             Sample(float(one["at"]), tuple(sorted(one["rank_bytes"].items()))) for one in look.get("samples") or ()

@@ -232,19 +232,3 @@ def has_left_pools(rank: RankState) -> bool:
     """Whether its lines say that its host pools are done: the line of their end, or a later stage."""
     later = STAGES.index(rank.stage) > STAGES.index("host_pool")
     return later or (rank.stage == "host_pool" and rank.stage_ended)
-
-
-def is_pinned(state: StartupState, rank: RankState) -> bool:
-    """Whether the rank is done with its pools: the bytes are there, and its lines say that it went on."""
-    return is_filled(state, rank) and has_left_pools(rank)
-
-
-def pool_rows(state: StartupState, rank: RankState) -> list[tuple[Pool, int]]:
-    """Each announced pool with the bytes of it that are there; a rank allocates one after the other."""
-    left = rank.pinned_bytes or 0
-    rows: list[tuple[Pool, int]] = []
-    for pool in rank.pools:
-        there = min(left, pool.bytes)
-        rows.append((pool, there))
-        left -= there
-    return rows

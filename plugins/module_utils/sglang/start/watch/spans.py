@@ -98,21 +98,19 @@ def stage_seconds(state: StartupState, stage: str) -> float | None:
 
     None while it goes on, and where the clock of the node was set meanwhile.
     """
-    lengths = [_envelope(spans, state.elapsed_seconds) for spans in visits(state, stage)]
+    lengths = [_envelope(spans) for spans in visits(state, stage)]
     known = [length for length in lengths if length is not None]
     return round(sum(known), 3) if lengths and len(known) == len(lengths) else None
 
 
 def rank_seconds(state: StartupState, stage: str, rank: str) -> float | None:
     """How long one rank was in the stage."""
-    lengths = [
-        _envelope([span], state.elapsed_seconds) for span in state.spans if (span.stage, span.rank) == (stage, rank)
-    ]
+    lengths = [_envelope([span]) for span in state.spans if (span.stage, span.rank) == (stage, rank)]
     known = [length for length in lengths if length is not None]
     return round(sum(known), 3) if lengths and len(known) == len(lengths) else None
 
 
-def _envelope(spans: list[Span], watched_seconds: float) -> float | None:
+def _envelope(spans: list[Span]) -> float | None:
     began = [span.began for span in spans if span.began is not None]
     ended = [span.ended for span in spans if span.ended is not None]
     jumped = any(span.jumped for span in spans) or len({span.clock for span in spans}) > 1

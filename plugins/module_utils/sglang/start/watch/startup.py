@@ -27,7 +27,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
     Span,
     StartupState,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.verdict import with_verdict
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.verdict import (
+    time_limit_seconds,
+    with_verdict,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.wide import with_wide
 
 TAIL_LINES = 200
@@ -40,13 +43,23 @@ def advance(state: StartupState, seen: Observation) -> StartupState:
     """The state after one more look. A verdict is final."""
     if state.verdict is not None:
         return state
+    if state.invocation_id is None and seen.unit.awaits_start:
+        return _awaiting(state, seen)
+    before_it = state.invocation_before
+    if before_it is not None and seen.unit.invocation_id == before_it and not seen.unit.runs:
+        # Nobody makes the start any more that was awaited. What the one before said tells nothing of it.
+        seen = replace(seen, unit=replace(seen.unit, invocation_id=None), events=(), ranks=(), tail=())
     foreign = state.invocation_id is not None and seen.unit.invocation_id not in (None, state.invocation_id)
     before = state.read_at
     state = with_clock(replace(state, now=max(state.now, seen.at)), seen)
     state = replace(
         state,
         unit=seen.unit,
+        awaits_start=False,
+        last_progress_at=state.now if state.awaits_start else state.last_progress_at,
+        last_busy_at=state.now if state.awaits_start else state.last_busy_at,
         invocation_id=state.invocation_id or seen.unit.invocation_id,
+        earlier=state.earlier or seen.earlier,
         n_restarts=seen.unit.n_restarts if state.n_restarts is None else state.n_restarts,
         read_at=state.read_at if seen.read_at is None else seen.read_at,
         host_available_bytes=seen.host.memory_available_bytes,
@@ -69,6 +82,24 @@ def advance(state: StartupState, seen: Observation) -> StartupState:
     state = replace(state, stage=overall_stage(state))
     state = with_signs(with_samples(state), seen)
     return with_verdict(state, seen, foreign)
+
+
+def _awaiting(state: StartupState, seen: Observation) -> StartupState:
+    """Before systemd makes the start: the server before it may take its time to stop. Nothing of that one counts."""
+    state = with_clock(replace(state, now=max(state.now, seen.at)), seen)
+    state = replace(
+        state,
+        unit=seen.unit,
+        awaits_start=True,
+        invocation_before=seen.unit.invocation_id or state.invocation_before,
+        last_progress_at=state.now,
+        last_busy_at=state.now,
+        host_available_bytes=seen.host.memory_available_bytes,
+        host=seen.host,
+        boot_id=state.boot_id or seen.boot_id,
+    )
+    late = state.elapsed_seconds >= time_limit_seconds(state)
+    return replace(state, verdict="failed", reason="timeout") if late else state
 
 
 def _with_log(state: StartupState, seen: Observation) -> StartupState:

@@ -100,6 +100,8 @@ class Span:
 class StartupState:
     """Everything that is known of a start. C(verdict): ready, failed, stalled or None; C(reason) says by what rule.
 
+    C(awaits_start): systemd has yet to make the start; C(invocation_before) is the one that it takes the place of.
+    C(earlier): troubles of the start before, which systemd had replaced by itself before the first look.
     C(forgiven): so many of the troubles came before the server said that it is ready.
     C(ready_at) is the time of the server's own line, or of the look that found it serving. C(samples): (steady time,
     bytes) of all ranks together; C(wide_history): the same of a meter that knows no ranks, see C(meter.py).
@@ -110,10 +112,13 @@ class StartupState:
     now: float
     unit: UnitStatus | None = None
     invocation_id: str | None = None
+    awaits_start: bool = False
+    invocation_before: str | None = None
     n_restarts: int | None = None
     ranks: tuple[RankState, ...] = ()
     spans: tuple[Span, ...] = ()
     troubles: tuple[LogEvent, ...] = ()
+    earlier: tuple[LogEvent, ...] = ()
     forgiven: int = 0
     stage: str = "boot"
     max_total_num_tokens: int | None = None

@@ -38,8 +38,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
 DEATH_GRACE_SECONDS = 6.0
 # A line that names the cause needs no other; the end of the unit mostly comes before this.
 CAUSE_GRACE_SECONDS = 1.5
-# The last lines of a process may reach the journal after systemd has seen it die.
-JOURNAL_GRACE_SECONDS = 1.0
+# The last lines of a process may reach the journal after systemd has seen it die; on a busy node more than 1 s later.
+JOURNAL_GRACE_SECONDS = 2.0
+# Statuses by which systemd tells that a step before the program failed (src/shared/exit-status.h): nothing is to come.
+SETUP_STATUSES = range(200, 246)
 # Longer than registering and importing take in all but the largest servers.
 SETTLED_SECONDS = 300.0
 # From this share of the bytes on the server is asked, so that it is known to have refused before it answers.
@@ -94,7 +96,8 @@ def _fault(state: StartupState, seen: Observation, foreign: bool) -> Fault | Non
         return Fault("restarted_meanwhile")
     stopped = _stopped(state, seen)
     if stopped is not None:
-        return Fault(stopped, 0.0 if state.troubles else JOURNAL_GRACE_SECONDS)
+        never_ran = unit.exec_main_code == "exited" and unit.exec_main_status in SETUP_STATUSES
+        return Fault(stopped, 0.0 if state.troubles or never_ran else JOURNAL_GRACE_SECONDS)
     dead = dead_ranks(state)
     if dead:
         return Fault("rank_died", 0.0 if _knows_cause(state) else DEATH_GRACE_SECONDS)
@@ -128,9 +131,10 @@ def _fatal_lines(state: StartupState) -> list[LogEvent]:
 
 
 def _knows_cause(state: StartupState) -> bool:
-    return any(rank.exit_code is not None for rank in dead_ranks(state)) or any(
-        event.value("exit_code") is not None for event in state.troubles
-    )
+    """Whether the log, or the status of the only dead rank, says how it died: of several the log tells the first."""
+    dead = dead_ranks(state)
+    alone = len(dead) == 1 and dead[0].exit_code is not None
+    return alone or any(event.value("exit_code") is not None for event in state.troubles)
 
 
 def _is_answered_by_the_unit(state: StartupState, seen: Observation) -> bool:

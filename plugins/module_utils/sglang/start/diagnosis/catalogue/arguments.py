@@ -34,7 +34,8 @@ ARGUMENTS = (
     Failure(
         "flag_unknown",
         "This release does not know an argument.",
-        "Leave the flag out, or write the one that this release has instead.",
+        "Leave the flag out of extra_arguments, or write the one that this release has instead "
+        "(`python -m sglang.launch_server --help`).",
         (
             Pattern(
                 _BEFORE + r"unrecognized arguments: (?P<flag>--[\w-]+)?(?P<rest>.*)$",
@@ -70,7 +71,7 @@ ARGUMENTS = (
     Failure(
         "flag_missing",
         "A required argument is missing.",
-        "Give the argument that the line names.",
+        "Give the argument that the line names, by its variable or in extra_arguments.",
         (
             Pattern(
                 _BEFORE + r"the following arguments are required: (?P<flag>.*)$",
@@ -84,7 +85,7 @@ ARGUMENTS = (
     Failure(
         "flags_exclude_each_other",
         "Two arguments exclude each other.",
-        "Leave one of the two out.",
+        "Leave one of the two that the line names out.",
         (
             Pattern(
                 _BEFORE + r"argument (?P<flag>--[\w-]+)[^:]*: not allowed with argument (?P<other>.*)$",
@@ -104,7 +105,7 @@ ARGUMENTS = (
     Failure(
         "bad_argument",
         "SGLang rejected its arguments.",
-        "Correct the variables of the role; this is not a matter of memory or time.",
+        "Correct the variable or the extra argument that the line names; this is not a matter of memory or time.",
         (
             Pattern(
                 _BEFORE + r"(?P<reason>.*)$",

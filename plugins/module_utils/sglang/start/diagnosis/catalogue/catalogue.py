@@ -38,6 +38,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
     EXEC_STATUSES,
     OTHER_STATUS,
     RESULTS,
+    START_LIMIT,
     UNIT,
 )
 
@@ -50,6 +51,7 @@ FAILURES: tuple[Failure, ...] = (
     *GPU_STACK,
     *ARGUMENTS,
     *PROCESSES,
+    START_LIMIT,
 )
 CATALOGUE: dict[str, Failure] = {
     failure.code: failure for failure in (*FAILURES, *EXEC_STATUSES.values(), OTHER_STATUS, *RESULTS.values(), *UNIT)

@@ -16,7 +16,7 @@ DEVICE_MEMORY = (
     Failure(
         "kv_pool_too_small",
         "The loaded weights leave no memory for the KV cache under this mem_fraction_static.",
-        "Raise mem_fraction_static, use more GPUs or a smaller quantisation.",
+        "Raise mem_fraction_static in steps of 0.02, or use more GPUs or a smaller quantisation.",
         (
             Pattern(
                 r"Not enough memory\. Please try to increase --mem-fraction-static\."
@@ -34,7 +34,9 @@ DEVICE_MEMORY = (
     Failure(
         "gpu_out_of_memory",
         "A GPU has no memory left.",
-        "See what holds memory of that GPU (`nvidia-smi`), and lower mem_fraction_static if it is this server.",
+        "See which processes hold memory of that GPU (`nvidia-smi "
+        "--query-compute-apps=gpu_uuid,pid,used_memory --format=csv`). End them if they are not "
+        "this server's, else lower mem_fraction_static in steps of 0.02.",
         (
             Pattern(
                 r"^(?:\w+\.)*OutOfMemoryError: |^(?:\w+\.)*\w*(?:Error|Exception): (?:Capture \w+ graph failed: )?"
@@ -55,7 +57,8 @@ DEVICE_MEMORY = (
     Failure(
         "gpu_memory_unbalanced",
         "One GPU of the server has less free memory than the others before anything is loaded.",
-        "See which process holds memory of that GPU (`nvidia-smi`), and end it.",
+        "See which process holds memory of that GPU (`nvidia-smi "
+        "--query-compute-apps=gpu_uuid,pid,used_memory --format=csv`), and end it.",
         (
             Pattern(
                 RAISED + r"The memory capacity is unbalanced\. Some GPUs may be occupied by other processes\."
@@ -74,36 +77,41 @@ DEVICE_MEMORY = (
     Failure(
         "weights_leave_no_room",
         "The loaded weights leave no memory for the KV cache under any mem_fraction_static.",
-        "Use more GPUs or a smaller quantisation.",
+        "Use more GPUs (tensor_parallel_size) or weights of a smaller quantisation; no mem_fraction_static helps.",
     ),
     Failure(
         "weights_do_not_fit",
         "A GPU has less memory than its share of the weights.",
-        "Use more GPUs or a smaller quantisation.",
+        "Use more GPUs (tensor_parallel_size) or weights of a smaller quantisation; no mem_fraction_static helps.",
     ),
     Failure(
         "capture_out_of_memory",
         "The pools leave too little of a GPU to capture the graphs.",
-        "Lower mem_fraction_static, or capture graphs of smaller batches.",
+        "Lower mem_fraction_static in steps of 0.02, or capture graphs of smaller batches "
+        "(cuda-graph-max-bs in extra_arguments).",
     ),
     Failure(
         "pool_out_of_memory",
         "A GPU has less memory than its pools were to take.",
-        "Lower mem_fraction_static.",
+        "Lower mem_fraction_static in steps of 0.02.",
     ),
     Failure(
         "runtime_out_of_memory",
         "The pools leave too little of a GPU to run a batch.",
-        "Lower mem_fraction_static, or prefill smaller chunks.",
+        "Lower mem_fraction_static in steps of 0.02, or prefill smaller chunks "
+        "(chunked-prefill-size in extra_arguments).",
     ),
     Failure(
         "gpu_memory_held_by_others",
         "Another process holds the memory of a GPU that the server lacks.",
-        "End that process if it is no longer needed, and wait until its memory is given back.",
+        "See what the process is (`ps -fp PID`), end it if it is no longer needed, and wait until "
+        "`nvidia-smi` shows its memory as free.",
     ),
     Failure(
         "gpu_memory_leaked",
         "Memory of a GPU that the server lacks is held by no process that can be seen.",
-        "End what keeps the device open (`fuser -v /dev/nvidia*`), else reset the GPU.",
+        "See who keeps the device open (`fuser -v /dev/nvidia*`) and end that. If nobody does, "
+        "stop every server of the node and reset the GPU (`nvidia-smi --gpu-reset -i INDEX`), or "
+        "reboot.",
     ),
 )

@@ -14,13 +14,14 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
     Pattern,
 )
 
-_CUDA = "PyTorch c10/cuda/CUDAException.cpp, with the words of cudaGetErrorString"
+_CUDA = "PyTorch c10/cuda/CUDAException.cpp, with the words of cudaGetErrorString (CUDA 13.0)"
 
 GPU_STACK = (
     Failure(
         "no_cuda",
         "This PyTorch was built without CUDA.",
-        "Install the CUDA build of PyTorch, or serve with device cpu.",
+        "Install the CUDA build of PyTorch into the server's environment, or serve with device "
+        "cpu. `python -c 'import torch; print(torch.version.cuda)'` there prints None until then.",
         (
             Pattern(
                 r"^AssertionError: Torch not compiled with CUDA enabled",
@@ -32,11 +33,14 @@ GPU_STACK = (
     Failure(
         "no_gpu_visible",
         "The server sees no GPU.",
-        "Check `nvidia-smi` as the unit's user, the /dev/nvidia* files, DeviceAllow of the unit and "
-        "CUDA_VISIBLE_DEVICES.",
+        "Run `nvidia-smi` as the unit's user. If it shows the GPUs, look at CUDA_VISIBLE_DEVICES "
+        "and DeviceAllow of the unit (`systemctl cat UNIT`). If not, look at the /dev/nvidia* "
+        "files and the driver (`journalctl -k --grep=NVRM`).",
         (
             Pattern(
                 RAISED + r"(?:No CUDA GPUs are available|Found no NVIDIA driver on your system|"
+                r"CUDA driver initialization failed, you might not have a CUDA gpu|"
+                r"CUDA unknown error - this may be due to an incorrectly set up environment|"
                 r"No accelerator \(CUDA|No HIP GPUs are available)",
                 "PyTorch c10/cuda/CUDAFunctions.cpp, torch/csrc/cuda/Module.cpp; SGLang utils/common.py (get_device)",
                 "RuntimeError: No CUDA GPUs are available",
@@ -56,7 +60,8 @@ GPU_STACK = (
     Failure(
         "driver_too_old",
         "The NVIDIA driver is too old for the CUDA of this PyTorch.",
-        "Install a newer driver, or the wheels that were built for the driver's CUDA.",
+        "Install a driver whose `nvidia-smi` names the CUDA of these wheels or a later one, or "
+        "install wheels that were built for the driver's CUDA.",
         (
             Pattern(
                 RAISED + r"The NVIDIA driver on your system is too old \(found version (?P<found_id>\d+)\)",
@@ -79,12 +84,16 @@ GPU_STACK = (
     Failure(
         "driver_not_ready",
         "The driver is there and not in order: its two halves differ, or the fabric of an NVSwitch machine is not up.",
-        "Reboot after a change of the driver, and see that nvidia-fabricmanager runs in the driver's own version.",
+        "After an update of the driver, reboot. On a machine with NVSwitch, run `systemctl status "
+        "nvidia-fabricmanager`: it has to be active, in the very version of the driver (`cat "
+        "/proc/driver/nvidia/version`). In a container, remove a libcuda of its own (cuda-compat) "
+        "from the search path.",
         (
             Pattern(
                 RAISED + r".*(?:system has unsupported display driver / cuda driver combination|"
-                r"Driver/library version mismatch)",
-                "CUDA Runtime API, cudaErrorSystemDriverMismatch (803); NVML NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+                r"forward compatibility was attempted on non supported HW|Driver/library version mismatch)",
+                "CUDA Runtime API, cudaErrorSystemDriverMismatch (803), cudaErrorCompatNotSupportedOnDevice (804); "
+                "NVML NVML_ERROR_LIB_RM_VERSION_MISMATCH",
                 "RuntimeError: CUDA error: system has unsupported display driver / cuda driver combination",
             ),
             Pattern(
@@ -98,7 +107,8 @@ GPU_STACK = (
     Failure(
         "no_kernel_image",
         "A library was not built for this GPU.",
-        "Install wheels that were built for this GPU's compute capability.",
+        "Install wheels that were built for this GPU's compute capability (`nvidia-smi "
+        "--query-gpu=compute_cap --format=csv`).",
         (
             Pattern(
                 RAISED + r".*no kernel image is available for execution on the device",
@@ -120,13 +130,15 @@ GPU_STACK = (
     Failure(
         "gpu_fault",
         "A GPU, or a kernel that ran on it, failed.",
-        "See Xid lines in `journalctl -k`; without one it is the program's fault, with one of the hardware, reset or "
-        "replace the GPU.",
+        "Run `journalctl -k --grep=Xid`. Without an Xid of the hardware it is the program's "
+        "fault: report the traceback, and start with CUDA_LAUNCH_BLOCKING=1 to find the kernel. "
+        "With one, reset the GPU (`nvidia-smi --gpu-reset -i INDEX`) or have it replaced.",
         (
             Pattern(
                 RAISED + r"(?:.*\b)?CUDA error: (?P<reason>an illegal memory access was encountered|device-side assert "
                 r"triggered|unspecified launch failure|misaligned address|an illegal instruction was encountered|"
                 r"uncorrectable ECC error encountered|uncorrectable NVLink error detected during the execution|"
+                r"Invalid access of peer GPU memory over nvlink or a hardware error|"
                 r"hardware stack error|the launch timed out and was terminated|unknown error)",
                 _CUDA,
                 "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
@@ -137,13 +149,15 @@ GPU_STACK = (
     Failure(
         "gpu_error",
         "The driver reported an error of a GPU (Xid).",
-        "Look the Xid up in NVIDIA's catalogue; reset or replace the GPU where it is the hardware's.",
+        "Look the number up in NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors); if it is "
+        "the hardware's, reset the GPU (`nvidia-smi --gpu-reset -i INDEX`) or have it replaced.",
         standing=HINT,
     ),
     Failure(
         "cuda_error",
         "A call of CUDA failed.",
-        "See the traceback in the journal, and Xid lines in `journalctl -k`.",
+        "Read the traceback in `journalctl --unit=UNIT --lines=200`, and run `journalctl -k "
+        "--grep=Xid` for what the driver says of the GPU.",
         (
             Pattern(
                 RAISED + r"(?:CUDA error: (?!out of memory)|CUDA driver error: )(?P<reason>.*)",
@@ -156,8 +170,9 @@ GPU_STACK = (
     Failure(
         "missing_library",
         "A shared library, or a symbol in one, is missing.",
-        "Install the package that holds it; after an undefined symbol, install packages that were built for each "
-        "other (the pinned set of this release).",
+        "Install the package that holds the library (`apt-file search NAME`, `dnf provides "
+        "'*/NAME'`). After an undefined symbol or a missing version of one, install the packages "
+        "that were built for each other: the pinned set of this release.",
         (
             Pattern(
                 RAISED + r"(?P<library>[\w.+-]+\.so[.\d]*): cannot open shared object file",
@@ -181,7 +196,8 @@ GPU_STACK = (
     Failure(
         "missing_module",
         "A Python module is missing from the server's environment.",
-        "Install the package that holds it, in the version that this release asks for.",
+        "Install the package that holds it into the server's environment, in the version that "
+        "this release pins (`pip show sglang`, `pip check`).",
         (
             Pattern(
                 r"^ModuleNotFoundError: No module named '(?P<module>[^']+)'",
@@ -205,7 +221,8 @@ GPU_STACK = (
     Failure(
         "missing_compiler",
         "SGLang compiles kernels at run time and found no compiler.",
-        "Install g++, ninja and the Python headers, and the CUDA toolkit on a GPU host.",
+        "Install g++, ninja-build and the headers of this Python (python3-dev), and on a GPU host "
+        "the CUDA toolkit with nvcc, and let PATH and CUDA_HOME of the unit name them.",
         (
             Pattern(
                 r"No working C\+\+ compiler found|Failed to find C compiler\. Please specify",

@@ -19,7 +19,8 @@ HOST_MEMORY = (
     Failure(
         "host_memory_guard",
         "SGLang's own check of host memory refused a pool.",
-        "Lower hicache.ratio, or free host memory.",
+        "Lower hicache.ratio (or hicache.size_gb), or free host memory: `free -g` tells what is "
+        "available, and `ps -eo rss,pid,args --sort=-rss | head` who holds it.",
         (
             Pattern(
                 rf"Not enough host memory available\. {_REQUEST}",
@@ -55,7 +56,7 @@ HOST_MEMORY = (
     Failure(
         "host_pool_smaller_than_device",
         "The release wants a host pool with more tokens than the device pool.",
-        "Set hicache.ratio above 1.",
+        "Set hicache.ratio above 1, such as 1.5.",
         (
             Pattern(
                 r"The host memory should be larger than the device memory",
@@ -86,7 +87,9 @@ HOST_MEMORY = (
     Failure(
         "registration_failed",
         "The driver refused to pin host memory that was already there.",
-        "Check LimitMEMLOCK of the unit and the free memory of the NUMA node; lower hicache.ratio if that is short.",
+        "Run `systemctl show --property=LimitMEMLOCK UNIT`; it has to be infinity. Then compare "
+        "what is free on each NUMA node (`numactl --hardware`) with what the ranks there pin, and "
+        "lower hicache.ratio if that is short.",
         (
             Pattern(
                 RAISED + r"cudaHostRegister(?:\([^)]*\))? failed \(rc=(?P<rc>-?\d+), (?P<reason>[^)]*)\)"
@@ -116,7 +119,8 @@ HOST_MEMORY = (
     Failure(
         "host_memory_exhausted",
         "The kernel gave a process of the server no more memory.",
-        "Free host memory, or lower hicache.ratio; with huge pages, reserve as many as the pools take.",
+        "Free host memory (`free -g`), or lower hicache.ratio. With huge pages, reserve as many "
+        "as the pools take: `grep Huge /proc/meminfo` tells how many there are.",
         (
             Pattern(
                 RAISED + r"Cannot allocate memory",
@@ -140,7 +144,9 @@ HOST_MEMORY = (
     Failure(
         "oom_killer",
         "The kernel ran out of memory and killed a process of the unit.",
-        "Lower hicache.ratio, or raise the memory limit of the unit; `journalctl -k` tells who held what.",
+        "Lower hicache.ratio, or raise MemoryMax of the unit. `journalctl -k "
+        "--grep='oom-kill|Killed process'` tells which limit was met and which process was "
+        "killed.",
         (
             Pattern(
                 r"A process of this unit has been killed by the OOM killer",
@@ -153,7 +159,9 @@ HOST_MEMORY = (
     Failure(
         "bus_error",
         "A process touched memory that the kernel could not give it: reserved huge pages or /dev/shm are used up.",
-        "Reserve more huge pages on that NUMA node, or enlarge /dev/shm.",
+        "Compare the reserved huge pages of each NUMA node (`grep . "
+        "/sys/devices/system/node/node*/hugepages/*/free_hugepages`) and the room in /dev/shm "
+        "(`df -h /dev/shm`) with what the pools take, and reserve or enlarge what is short.",
         (
             Pattern(
                 r"Unexpected bus error encountered in worker",
@@ -172,11 +180,12 @@ HOST_MEMORY = (
     Failure(
         "previous_pool_still_pinned",
         "Host memory that the plan counted on is still held by processes outside of the unit (an earlier server).",
-        "Wait until it is given back, or end what holds it, and start again.",
+        "Wait until it is given back, or end what holds it (`grep -H RssShmem /proc/[0-9]*/status "
+        "| sort -k2 -n | tail`), and start again; the plan itself fits.",
     ),
     Failure(
         "memlock_too_low",
         "LimitMEMLOCK of the unit is below what a rank pins.",
-        "Set LimitMEMLOCK of the unit to infinity, then `systemctl daemon-reload` and start again.",
+        "Set LimitMEMLOCK=infinity in the unit, then run `systemctl daemon-reload` and start it again.",
     ),
 )

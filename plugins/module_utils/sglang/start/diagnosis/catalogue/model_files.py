@@ -18,7 +18,8 @@ MODEL_FILES = (
     Failure(
         "weights_missing",
         "Weights of the model are missing.",
-        "Compare the model folder with its manifest, and fetch the files that are missing.",
+        "Compare the files of the model folder with model.safetensors.index.json and with the "
+        "manifest they came with, and fetch those that are missing.",
         (
             Pattern(
                 r"Cannot find any model weights with `(?P<path>[^`]+)`",
@@ -48,7 +49,9 @@ MODEL_FILES = (
     Failure(
         "weights_damaged",
         "A file of weights is damaged or incomplete.",
-        "Compare sizes and checksums of the model folder with its manifest, and fetch the damaged file again.",
+        "Compare sizes and SHA-256 sums of the model folder with its manifest (`sha256sum "
+        "*.safetensors`), and fetch the damaged file again. A file of a few hundred bytes is a "
+        "pointer of Git LFS: `git lfs pull`.",
         (
             Pattern(
                 r"^(?:\w+\.)*SafetensorError: (?P<reason>.*)",
@@ -72,7 +75,8 @@ MODEL_FILES = (
     Failure(
         "model_config_missing",
         "The model folder has no configuration that can be read.",
-        "Check model_path: it has to be the folder that holds config.json; fetch the file if it is missing.",
+        "Check model_path: it has to be the folder that holds config.json itself, not one above "
+        "it. Fetch the file again if it is missing or empty.",
         (
             Pattern(
                 RAISED + r"(?P<path>\S+) does not appear to have a file named (?P<file>\S+?)\.? ",
@@ -100,7 +104,8 @@ MODEL_FILES = (
     Failure(
         "model_not_found",
         "The model is neither a folder of this node nor a repository that can be reached under this name.",
-        "Check model_path: the folder has to exist on this node and be readable by the unit's user.",
+        "Check model_path with `sudo -u USER ls MODEL_PATH`, as the unit's user: the folder has "
+        "to exist on this node, and every folder above it has to let that user pass.",
         (
             Pattern(
                 RAISED + r"(?P<path>\S+) is not a local folder and is not a valid model identifier",
@@ -169,7 +174,8 @@ MODEL_FILES = (
     Failure(
         "permission_denied",
         "The user of the unit may not read or write a file that the server needs.",
-        "Give the unit's user the right to it, owner and mode of every folder above it included.",
+        "Run `namei -l PATH` for the path that the line names, and give the unit's user "
+        "(`systemctl show --property=User UNIT`) the right to it and to every folder above it.",
         (
             Pattern(
                 RAISED + r"Permission denied: '(?P<path>[^']+)'",
@@ -202,7 +208,7 @@ MODEL_FILES = (
     Failure(
         "architecture_unsupported",
         "This release of SGLang, or its transformers, does not know the model's architecture.",
-        "Choose a release of SGLang that serves this model, or another model.",
+        "Install a release of SGLang whose list of supported models names this architecture, or serve another model.",
         (
             Pattern(
                 r"Model architectures (?P<architectures>\[[^\]]*\]) are not supported for now",
@@ -255,7 +261,10 @@ MODEL_FILES = (
     Failure(
         "tokenizer_failed",
         "The tokenizer of the model cannot be made.",
-        "Fetch the tokenizer's files again, or give tokenizer-path in extra_arguments.",
+        "Fetch the tokenizer's files (tokenizer.json, tokenizer_config.json, or tokenizer.model) "
+        "into the model folder again, or name the folder that has them by tokenizer-path in "
+        'extra_arguments. "data did not match any variant" means that the transformers of this '
+        "release is older than the file.",
         (
             Pattern(
                 r"Couldn't instantiate the backend tokenizer",
@@ -279,7 +288,7 @@ MODEL_FILES = (
     Failure(
         "context_too_long",
         "The context length that was asked for is more than the model's own.",
-        "Lower context_length to the model's own.",
+        "Lower context_length to the model's own, which the line names as derived context_length.",
         (
             Pattern(
                 RAISED + r"Warning: .*context_length \((?P<context_tokens>\d+)\) is greater than the derived "

@@ -23,7 +23,7 @@ NETWORK = (
     Failure(
         "port_in_use",
         "A port that the server listens on is taken by another process.",
-        "Stop the process that holds it (`ss -ltnp`), or choose another port.",
+        "See who holds it (`ss -ltnp`) and stop that, or choose another server.port.",
         (
             Pattern(
                 r"error while attempting to bind on address \('[^']*', (?P<port>\d+)[^)]*\): (?:\[errno \d+\] )?"
@@ -70,7 +70,7 @@ NETWORK = (
     Failure(
         "address_not_local",
         "The server was told to listen on an address that this node does not have.",
-        "Set host to an address of this node, or to 0.0.0.0.",
+        "Set server.host to an address that `ip -brief address` lists on this node, or to 0.0.0.0.",
         (
             Pattern(
                 r"error while attempting to bind on address \('(?P<address>[^']*)', (?P<port>\d+)[^)]*\): "
@@ -86,7 +86,7 @@ NETWORK = (
     Failure(
         "port_forbidden",
         "The unit's user may not listen on such a port.",
-        "Choose a port of 1024 or more, or grant CAP_NET_BIND_SERVICE.",
+        "Choose a port of 1024 or more, or set AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit.",
         (
             Pattern(
                 r"error while attempting to bind on address \('[^']*', (?P<port>\d+)[^)]*\): (?:\[errno \d+\] )?"
@@ -101,12 +101,16 @@ NETWORK = (
     Failure(
         "shared_memory_full",
         "/dev/shm has no room for the segments by which ranks of one node exchange data.",
-        "Enlarge /dev/shm (for a container: --shm-size), and remove stale /dev/shm/nccl-* and torch_* files.",
+        "See what fills it (`df -h /dev/shm`, `ls -lS /dev/shm`), and remove nccl-* and torch_* "
+        "files of servers that are gone. If it is too small, enlarge it (`mount -o "
+        "remount,size=16G /dev/shm`, for a container --shm-size=16g).",
         (
             Pattern(
                 r"Error while (?:creating|attaching to) shared memory segment (?P<path>/dev/shm/\S+)"
-                r"(?: \(size (?P<needed_bytes>\d+)\))?",
-                "NCCL src/misc/shmutils.cc",
+                r"(?: \(size (?P<needed_bytes>\d+)\))?|"
+                r"Error: failed to (?:extend|create shared memory file) (?P<file>/dev/shm/\S+?)"
+                r"(?:,| to (?P<size_bytes>\d+) bytes)",
+                "NCCL src/misc/shmutils.cc, src/os/linux.cc from 2.29",
                 "Error while creating shared memory segment /dev/shm/nccl-cjY8K5 (size 10617216), error: No space left "
                 "on device (28)",
             ),
@@ -121,7 +125,8 @@ NETWORK = (
     Failure(
         "network_interface_missing",
         "The interface that NCCL or gloo was told to use is not there, or has no address.",
-        "Set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to an interface of this node, or leave them out.",
+        "Set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to an interface that `ip -brief address` "
+        "shows as UP with an address, or leave both out.",
         (
             Pattern(
                 r"NCCL WARN Bootstrap : no socket interface found|no socket interface found",
@@ -139,8 +144,9 @@ NETWORK = (
     Failure(
         "ranks_timed_out",
         "The ranks did not find each other, or one of them did not answer, within the time that PyTorch gives.",
-        "Look for the rank that is missing or behind: its node, its interface (NCCL_SOCKET_IFNAME), a firewall, the "
-        "address and port of dist-init-addr.",
+        "Look for the rank that is missing or behind: whether its node runs, whether its "
+        "interface has an address (NCCL_SOCKET_IFNAME), and whether a firewall lets it reach the "
+        "address and port of dist-init-addr (`nc -zv ADDRESS PORT`).",
         (
             Pattern(
                 r"(?:\[rank(?P<index>\d+)\]:.*)?Watchdog caught collective operation timeout: "
@@ -169,8 +175,10 @@ NETWORK = (
     Failure(
         "nccl_error",
         "A call of NCCL failed.",
-        "Start once with NCCL_DEBUG=INFO and read the WARN lines. Where GPUs do not reach each other directly: ACS and "
-        "IOMMU off (iommu=pt), or NCCL_P2P_DISABLE=1 to prove it; between nodes NCCL_SOCKET_IFNAME.",
+        "Start once with NCCL_DEBUG=INFO in the unit's environment, and read the NCCL WARN lines "
+        "in `journalctl --unit=UNIT --lines=200`. If GPUs of one node do not reach each other, "
+        "prove it by a start with NCCL_P2P_DISABLE=1, then switch ACS off and set iommu=pt. "
+        "Between nodes, set NCCL_SOCKET_IFNAME.",
         (
             Pattern(
                 RAISED + r"NCCL [Ee]rror(?: in:)? (?P<reason>.*)|ncclSystemError: |ncclInternalError: |"
@@ -185,7 +193,8 @@ NETWORK = (
     Failure(
         "nccl_warning",
         "NCCL warned of something while the ranks tried to reach each other.",
-        "See the NCCL WARN lines in the journal; they are also written by servers that come up.",
+        "Read the lines with NCCL WARN in `journalctl --unit=UNIT --lines=200`. Servers that come "
+        "up write such lines too.",
         (
             Pattern(
                 r"\bNCCL WARN (?P<reason>.*)",
@@ -198,7 +207,7 @@ NETWORK = (
     Failure(
         "connection_lost",
         "A process lost its connection to another one that ended before it.",
-        "Find the process that ended first.",
+        "Find the process that ended first: the earliest error in `journalctl --unit=UNIT --lines=200`.",
         standing=EFFECT,
     ),
 )

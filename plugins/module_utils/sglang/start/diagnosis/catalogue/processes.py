@@ -19,7 +19,8 @@ PROCESSES = (
     Failure(
         "scheduler_died",
         "A rank ended before the server was ready.",
-        "See the last lines below and the rank's traceback in the journal.",
+        "Read what the rank said last in `journalctl --unit=UNIT --lines=200`, and run "
+        "`journalctl -k --since=-10min` for what the kernel says of it.",
         (
             # The exit code is Python's, so negative is a signal.
             Pattern(
@@ -49,8 +50,9 @@ PROCESSES = (
     Failure(
         "native_crash",
         "A process crashed in native code.",
-        "See the stacks that were printed and `coredumpctl`; a crash in a library of kernels is often one that was "
-        "built for another PyTorch, CUDA or GPU.",
+        "Read the stacks in `journalctl --unit=UNIT --lines=200` and `coredumpctl info`. A crash "
+        "in a library of kernels often means that it was built for another PyTorch, CUDA or GPU: "
+        "install the pinned set of this release.",
         (
             Pattern(
                 r"^Fatal Python error: (?P<reason>Segmentation fault|Aborted|Illegal instruction|Floating.point "
@@ -61,7 +63,7 @@ PROCESSES = (
             Pattern(
                 r"^(?:!!!!!!! Segfault encountered !!!!!!!|terminate called after throwing an instance of "
                 r"'(?P<type>[^']+)')",
-                "PyTorch c10/util/signal_handler.cpp; libstdc++ libsupc++/vterminate.cc",
+                "tvm-ffi src/ffi/backtrace.cc; libstdc++ libsupc++/vterminate.cc",
                 "terminate called after throwing an instance of 'c10::Error'",
             ),
         ),
@@ -70,8 +72,9 @@ PROCESSES = (
     Failure(
         "watchdog_timeout",
         "SGLang's watchdog found a process that no longer moves.",
-        "See the stacks that it printed in the journal; kernels that are compiled for the first time can take longer "
-        "than watchdog-timeout, a collective that hangs waits for a rank that is elsewhere.",
+        "Read the stacks that it printed in `journalctl --unit=UNIT --lines=200`. If kernels are "
+        "being compiled, raise watchdog-timeout in extra_arguments for the first start. If a "
+        "collective hangs, look for the rank whose stack is elsewhere.",
         (
             Pattern(
                 r"(?P<process>\w+) watchdog timeout \((?:self\.watchdog_timeout=(?P<limit_seconds>\d+(?:\.\d+)?), "
@@ -91,7 +94,7 @@ PROCESSES = (
     Failure(
         "watchdog_soft",
         "SGLang's soft watchdog found a process that does not move.",
-        "See the stacks that it printed in the journal.",
+        "Read the stacks that it printed in `journalctl --unit=UNIT --lines=200`; the process goes on.",
         (
             Pattern(
                 r"\w+ watchdog timeout \(self\.watchdog_timeout=(?P<limit_seconds>\d+(?:\.\d+)?), self\.soft=True\)",
@@ -104,7 +107,7 @@ PROCESSES = (
     Failure(
         "numactl_missing",
         "SGLang binds its ranks to NUMA nodes with numactl, which is not installed.",
-        "Install the numactl package, or set SGLANG_AUTO_NUMA_BIND to false.",
+        "Install the numactl package, or set SGLANG_AUTO_NUMA_BIND to false in the unit's environment.",
         (
             Pattern(
                 r"exec: (?:\d+: )?numactl: not found|numactl: command not found|"
@@ -117,15 +120,16 @@ PROCESSES = (
     Failure(
         "numactl_denied",
         "numactl could not bind a rank to its NUMA node.",
-        "Let the unit call set_mempolicy (SystemCallFilter, CAP_SYS_NICE in a container), and let its cpuset hold the "
-        "node (AllowedMemoryNodes); or switch the binding off.",
+        "Let the unit call set_mempolicy (`systemctl show --property=SystemCallFilter UNIT`; "
+        "CAP_SYS_NICE in a container), and let its cpuset hold the node (AllowedMemoryNodes, "
+        "AllowedCPUs). Or set SGLANG_AUTO_NUMA_BIND to false.",
         (
             Pattern(
-                r"^(?:set_mempolicy|mbind|setting membind|sched_setaffinity): (?P<reason>Operation not permitted|"
-                r"Invalid argument|Function not implemented)|"
-                r"^numactl: .*(?:Operation not permitted|Invalid argument)|"
-                r"^libnuma: Warning: (?:node|cpu) argument \S+ is out of range",
-                "numactl numactl.c, libnuma.c (numa_error, numa_warn)",
+                r"^(?:set_mempolicy|mbind|setting (?:membind|preferred node|interleave mask)|sched_setaffinity): "
+                r"(?P<reason>Operation not permitted|Invalid argument|Function not implemented)|"
+                r"^numactl: .*(?:Operation not permitted|Invalid argument|does not support NUMA policy)|"
+                r"^libnuma: Warning: (?:(?:node|cpu) argument \S+ (?:is )?out of range|node \d+ not allowed)",
+                "numactl numactl.c (checkerror), util.c (complain), libnuma.c (numa_error, numa_warn)",
                 "set_mempolicy: Operation not permitted",
             ),
             Pattern(
@@ -142,7 +146,9 @@ PROCESSES = (
     Failure(
         "numa_binding_weaker",
         "A rank runs with a weaker binding to its NUMA node than was asked for.",
-        "Let the unit call set_mempolicy, or switch the binding off.",
+        "The server runs, with memory that may lie on another node. Let the unit call "
+        "set_mempolicy (SystemCallFilter; CAP_SYS_NICE in a container), or set "
+        "SGLANG_AUTO_NUMA_BIND to false.",
         (
             Pattern(
                 r"numactl rejected (?:hard )?memory binding \(|^numactl could not apply NUMA binding for node|"
@@ -158,8 +164,8 @@ PROCESSES = (
     Failure(
         "disk_full",
         "A file system has no room, or no inodes, left.",
-        "Free room or inodes there (`df -h`, `df -i`): caches of kernels and of the model, or the folder of a storage "
-        "backend.",
+        "See which file system is full (`df -h`, `df -i`), and free room or inodes there: caches "
+        "of kernels and of the model, or the folder of a storage backend.",
         (
             Pattern(
                 RAISED + r"No space left on device(?:: '(?P<path>[^']+)')?",
@@ -176,7 +182,9 @@ PROCESSES = (
     Failure(
         "read_only_path",
         "The server writes to a path that is read-only for the unit.",
-        "Point the cache to a folder of the unit (CacheDirectory), or add the path to ReadWritePaths.",
+        "Point the cache that the line names to a folder of the unit (CacheDirectory, with "
+        "HF_HOME, TRITON_CACHE_DIR or XDG_CACHE_HOME), or add its path to ReadWritePaths of the "
+        "unit.",
         (
             Pattern(
                 RAISED + r"Read-only file system(?:: '(?P<path>[^']+)')?",
@@ -188,7 +196,7 @@ PROCESSES = (
     Failure(
         "too_many_files",
         "A process opened as many files as it may.",
-        "Raise LimitNOFILE of the unit; 65536 does for a server.",
+        "Set LimitNOFILE=65536 or more in the unit, then run `systemctl daemon-reload` and start it again.",
         (
             Pattern(
                 RAISED + r"Too many open files",
@@ -200,7 +208,7 @@ PROCESSES = (
     Failure(
         "too_many_tasks",
         "A process could not start another thread or process.",
-        "Raise TasksMax of the unit and LimitNPROC of its user.",
+        "Run `systemctl show --property=TasksMax,TasksCurrent,LimitNPROC UNIT`, and raise the one that was met.",
         (
             Pattern(
                 RAISED + r"(?:can't start new thread|Resource temporarily unavailable)|^BlockingIOError: \[Errno 11\]|"
@@ -220,7 +228,7 @@ PROCESSES = (
     Failure(
         "warm_up_failed",
         "Every pool is there, but the server's own first request failed.",
-        "See the error of the request in the journal; the memory plan is not at fault.",
+        "Read the error of that request in `journalctl --unit=UNIT --lines=200`; the memory plan is not at fault.",
         (
             Pattern(
                 r"Initialization failed\. warmup error:",
@@ -235,11 +243,28 @@ PROCESSES = (
     Failure(
         "scheduler_exception",
         "An exception ended a rank.",
-        "See the traceback in the journal.",
+        "Read the traceback in `journalctl --unit=UNIT --lines=200`; its last line names the error.",
         standing=EFFECT,
         fatal=True,
     ),
-    Failure("exception", "An exception ended a process.", "See the traceback in the journal.", standing=EFFECT),
-    Failure("sigquit", "A process told the others to end.", "Find what it says before.", standing=EFFECT, fatal=True),
-    Failure("sigterm", "The server was told to stop.", "See who stopped it.", standing=EFFECT),
+    Failure(
+        "exception",
+        "An exception ended a process.",
+        "Read the traceback in `journalctl --unit=UNIT --lines=200`; its last line names the error.",
+        standing=EFFECT,
+    ),
+    Failure(
+        "sigquit",
+        "A process told the others to end.",
+        "Find the error before it in `journalctl --unit=UNIT --lines=200`.",
+        standing=EFFECT,
+        fatal=True,
+    ),
+    Failure(
+        "sigterm",
+        "The server was told to stop.",
+        "See who stopped it: `journalctl --since=-10min --grep=UNIT`, and the commands of sudo in "
+        "the same minutes (`journalctl _COMM=sudo`).",
+        standing=EFFECT,
+    ),
 )

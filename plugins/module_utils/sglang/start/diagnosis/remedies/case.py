@@ -81,7 +81,7 @@ def plain(case: Case) -> Finding:
     """What the catalogue says, with the line."""
     failure = CATALOGUE[case.code]
     who = case.who[0].upper() + case.who[1:]
-    said = f" {who}: {case.text}" if case.text else ""
+    said = f" {who}: {case.text.rstrip('.: ')}." if case.text else ""
     return Finding(f"{failure.cause}{said}", failure.remedy, dict(case.line.values) if case.line is not None else {})
 
 

@@ -22,9 +22,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_c
     largest_ratio_for,
     largest_size_for,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_nodes import NodeRoom
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_room import HostRoom
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import NONE
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import NONE, STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.host_memory_versions import (
     host_memory_facts,
@@ -71,17 +72,20 @@ def host_fit(
     available_bytes: int | None,
     group_bytes: int | None = None,
     reserve_bytes: int | None = None,
+    node_bytes: Mapping[int, int] | None = None,
 ) -> HostFit:
     """What fits C(available_bytes), which is before any pool is built; what the plan found where that is not known.
 
     C(group_bytes): what the control group leaves of it. C(reserve_bytes): what has to stay, the plan's if not given.
+    C(node_bytes): what NUMA nodes have available to which the plan binds ranks strictly.
     """
     host: Mapping[str, Any] = plan.get("host") or {}
     planned = HostFit(host.get("largest_ratio"), host.get("largest_size_gb"))
-    if available_bytes is None and group_bytes is None:
-        return planned
     reserve = host.get("reserve_bytes") or 0 if reserve_bytes is None else reserve_bytes
-    candidate = _candidate(plan, available_bytes, group_bytes, reserve)
+    nodes = _node_rooms(host, node_bytes or {}, reserve)
+    if available_bytes is None and group_bytes is None and not nodes:
+        return planned
+    candidate = _candidate(plan, available_bytes, group_bytes, reserve, nodes)
     if candidate is None:
         return planned
     guess = max(1, int(host["bytes_per_rank"]))
@@ -102,8 +106,29 @@ def _least(found: Any, planned: Any) -> Any:
     return found if found is None or planned is None else min(found, planned)
 
 
+def _node_rooms(host: Mapping[str, Any], node_bytes: Mapping[int, int], reserve_bytes: int) -> tuple[NodeRoom, ...]:
+    """Each node keeps its part of the reserve, as host_nodes.py has it."""
+    homes = host.get("numa") or ()
+    if host.get("numa_binding") != STRICT:
+        return ()
+    return tuple(
+        NodeRoom(
+            home["node"],
+            frozenset(home.get("ranks") or ()),
+            node_bytes[home["node"]],
+            node_bytes[home["node"]] - reserve_bytes // len(homes),
+        )
+        for home in homes
+        if home["node"] in node_bytes
+    )
+
+
 def _candidate(
-    plan: Mapping[str, Any], available_bytes: int | None, group_bytes: int | None, reserve_bytes: int
+    plan: Mapping[str, Any],
+    available_bytes: int | None,
+    group_bytes: int | None,
+    reserve_bytes: int,
+    nodes: tuple[NodeRoom, ...],
 ) -> Candidate | None:
     host, device = plan.get("host") or {}, plan.get("device") or {}
     facts, ranks = facts_of(plan), host.get("ranks")
@@ -132,8 +157,8 @@ def _candidate(
         group_bytes=group_bytes,
         held_by_device_bytes=0,
         reserve_bytes=reserve_bytes,
-        nodes=(),
-        binding=NONE,
+        nodes=nodes,
+        binding=STRICT if nodes else NONE,
         # Whether it really is depends on the draft's checkpoint too; checked together they ask for more.
         draft_packed=rules.packs_drafts and DRAFT in on_host and _algorithm(plan) in _PACKED,
     )

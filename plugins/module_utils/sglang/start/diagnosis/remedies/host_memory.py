@@ -7,6 +7,9 @@
 from __future__ import annotations
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.catalogue.catalogue import (
+    CATALOGUE,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.case import (
     Case,
     Finding,
@@ -87,6 +90,9 @@ def _before_pools(case: Case, available: int | None) -> int | None:
 def _others(case: Case) -> int | None:
     """Shared memory of the machine that is not the unit's: pools of other servers, or of one that is not quite gone."""
     everyone, own = case.state.host.shmem_bytes, case.state.cgroup.shmem_bytes
+    if own is None and case.state.unit is not None and not case.state.unit.runs:
+        # It ended before it was looked at, and what it held is given back.
+        own = 0
     return None if everyone is None or own is None else max(0, everyone - own)
 
 
@@ -102,8 +108,7 @@ def _held_by_others(case: Case, available: int | None) -> Finding | None:
     return Finding(
         f"The host lacks {format_gb(missing)} for the pools of {case.who} that were there when this was planned; "
         f"{format_gb(others)} are shared memory of processes outside of the unit, as the pool of an earlier server is.",
-        "Wait until it is given back, or end what holds it (`journalctl -k`, `ls -l /dev/shm`, "
-        "`grep -H RssShmem /proc/*/status`), and start again; the plan itself fits.",
+        CATALOGUE["previous_pool_still_pinned"].remedy,
         known(missing_bytes=missing, held_bytes=others, host_available_bytes=available, planned_for_bytes=planned_for),
         code="previous_pool_still_pinned",
     )
@@ -123,7 +128,7 @@ def registration(case: Case) -> Finding:
     if limit is not None and needed is not None and limit < needed:
         return Finding(
             f"{message} The unit may lock {format_gb(limit)}, and {format_gb(needed)} are needed.",
-            "Set LimitMEMLOCK of the unit to infinity, then `systemctl daemon-reload` and start again.",
+            CATALOGUE["memlock_too_low"].remedy,
             values,
             code="memlock_too_low",
         )

@@ -11,6 +11,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
     CATALOGUE,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.case import Case, Finding
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.victims import victims
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.state import RankState
 from ansible_collections.gpufleet.sglang.plugins.module_utils.systemd import signal_name
 
 # SIGSEGV, SIGBUS, SIGABRT, SIGILL.
@@ -41,6 +43,9 @@ def _doing(case: Case) -> str:
 
 
 def died(case: Case) -> Finding:
+    found = victims(case.state)
+    if case.rank is None and case.line is None and len(found) > 1:
+        return _several(case, found)
     code, dead = exit_of(case), case.rank_state
     who = f"Rank {case.rank}" if case.rank else f"The scheduler number {case.value('index')}"
     facts = {
@@ -51,28 +56,47 @@ def died(case: Case) -> Finding:
         "pinned_bytes": dead.pinned_bytes if dead is not None else None,
     }
     return Finding(
-        f"{who} {_ended(code)} while {_doing(case)}.",
+        f"{who} vanished while {_doing(case)}; its exit status is not known."
+        if code is None
+        else f"{who} {_ended(code)} while {_doing(case)}.",
         _remedy(case, code),
         facts=facts,
         code="bus_error" if code == _BUS else None,
     )
 
 
+def _several(case: Case, found: tuple[RankState, ...]) -> Finding:
+    """Ranks that were found dead together, and nothing tells which of them began it."""
+    told = ", ".join(f"{one.rank} {_ended(one.exit_code)}" for one in found)
+    codes = {one.exit_code for one in found}
+    same = next(iter(codes)) if len(codes) == 1 else None
+    facts = {"ranks": [one.rank for one in found], "exit_codes": [one.exit_code for one in found], "stage": case.stage}
+    return Finding(
+        f"{len(found)} ranks were found dead at the same time while {case.doing}, and nothing tells which of them "
+        f"died first: {told}.",
+        _remedy(case, same),
+        facts=facts,
+        code="bus_error" if same == _BUS else None,
+    )
+
+
 def _remedy(case: Case, code: int | None) -> str:
     if code == _KILL:
         return (
-            "SIGKILL comes from the kernel when memory runs out, or from a person: see `journalctl -k` for "
-            "'Out of memory' and compare the plan with what is available."
+            "SIGKILL comes from the kernel when memory runs out, or from a person. Run `journalctl -k --since=-10min "
+            "--grep='oom-kill|Killed process'`; if it names the process, compare the plan with what `free -g` shows."
         )
     if code == _BUS:
         return CATALOGUE["bus_error"].remedy
     if code in (_SEGV, _ABRT, _ILL):
-        return "The process crashed in native code: see its traceback in the journal and `coredumpctl`."
+        return f"The process crashed in native code. {CATALOGUE['native_crash'].remedy}"
     return CATALOGUE["scheduler_died"].remedy
 
 
 def exception(case: Case) -> Finding:
     name = case.line.label if case.line is not None else None
     return Finding(
-        f"An exception ended {case.who}: {case.text}", CATALOGUE[case.code].remedy, facts={"exception": name}
+        f"An exception ended {case.who}: {case.text.rstrip('.: ')}.",
+        CATALOGUE[case.code].remedy,
+        facts={"exception": name},
     )

@@ -62,11 +62,19 @@ def plan(**host: Any) -> dict[str, Any]:
     """Two ranks with pools of 20 GB each on GPUs 0 and 1, bound to a node each."""
     return {
         "sglang_version": "0.5.23",
-        "device": {"device": "cuda", "available_before_load_bytes": 95 * GB, "max_total_num_tokens": 1000},
+        "device": {
+            "device": "cuda",
+            "available_before_load_bytes": 95 * GB,
+            "max_total_num_tokens": 1000,
+            "bytes_per_token": GB // 200,
+            "page_size": 1,
+        },
         "host": {
             "sizing": "ratio",
             "ratio": 4.0,
             "largest_ratio": 6.0,
+            "ranks": 2,
+            "bytes_per_rank": 20 * GB,
             "pinned_bytes_total": 40 * GB,
             "required_available_bytes": 50 * GB,
             "available_bytes": 100 * GB,

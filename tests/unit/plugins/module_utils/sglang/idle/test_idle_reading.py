@@ -139,6 +139,14 @@ def test_a_file_is_told_with_those_that_map_it_or_have_it_open(tree: NodeTree) -
     assert left.stat().st_blocks * 512 == next(file.bytes for file in files if file.path == "/dev/shm/left")
 
 
+def test_name_of_a_file_that_anybody_chose_can_be_shown(tree: NodeTree) -> None:
+    # No UTF-8, and what a terminal would obey.
+    tree.shared_file("a\x1b[31m\n\udcff", 2 << 20)
+    (file,) = read_files(tree.root, [])
+    assert file.path == "/dev/shm/a\\x1b[31m\\n\\udcff"
+    assert file.path.isprintable()
+
+
 def test_segments_of_this_node_have_their_users_name(tree: NodeTree) -> None:
     head = "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap"
     rows = ["0 7 600 4194304 101 101 0 0 0 0 0 1 1 1 2097152 0", "0 8 600 4096 101 101 0 0 0 0 0 1 1 1 4096 0"]

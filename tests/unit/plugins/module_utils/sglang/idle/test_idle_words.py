@@ -127,10 +127,10 @@ def test_missing_host_memory_names_leftovers_users_and_the_ratio_that_fits() -> 
         "Remove /dev/shm/psm_1 (2.00 GB of user ana), which no process uses: `rm /dev/shm/psm_1`.",
         "  Remove the shared memory segment 32769 (1.00 GB), which no process has attached: `ipcrm -m 32769`.",
         "  Most host memory is held by postgres (pid 9, user pg, pg.service) 60.00 GB.",
-        # 30 - 10 of reserve of the 40 GB of ratio 4, and two hundredths for pages.
-        "  Or set hicache.ratio to 1.94 or less, which fits now.",
+        # The last rank's check: twice its 5 GB a ratio beside its peer's, out of 30 GB less 10 GiB.
+        "  Or set hicache.ratio to 1.28 or less, which fits now.",
     ]
-    assert refusal.evidence["largest_ratio"] == 1.94
+    assert refusal.evidence["largest_ratio"] == 1.28
     assert refusal.evidence["missing_host_bytes"] == 20 * GB
 
 
@@ -212,31 +212,38 @@ def test_leftovers_are_no_matter_where_memory_is_not_short() -> None:
 @pytest.mark.parametrize(
     ("holds", "host", "ratio"),
     {
-        "the host": ([held(HOST, 20 * GB, 30 * GB)], {"numa": []}, 1.98),
-        "the check, which keeps 10 GiB": (
+        # Two pools of 5 GB a ratio and a page of 5 MB each, in 30 - 25 GB; the check would let 1.28 pass.
+        "the host": ([held(HOST, 20 * GB, 30 * GB)], {"numa": [], "reserve_bytes": 25 * GB}, 0.49),
+        "the check, which keeps 10 GiB": ([held(HOST, 20 * GB, 30 * GB)], {"numa": []}, 1.28),
+        "what a server on a CPU takes before": (
             [held(HOST, 20 * GB, 30 * GB)],
-            {"numa": [], "guard": {"required_bytes": 90 * GB, "worst_order_bytes": 90 * GB}},
-            0.95,
+            {"numa": [], "held_by_device_bytes": 3 * GB},
+            1.08,
         ),
-        "a node, less its part of the reserve": ([held(NODE, 10 * GB, 15 * GB, 1)], {}, 1.98),
+        "a node, less its part of the reserve": ([held(NODE, 10 * GB, 15 * GB, 1)], {}, 1.99),
+        "a node that is not bound to strictly": (
+            [held(NODE, 10 * GB, 15 * GB, 1)],
+            {"numa_binding": "preferred"},
+            None,
+        ),
+        "a plan that does not say what its pools are": ([held(HOST, 20 * GB, 30 * GB)], {"ranks": None}, None),
         "nothing is left": ([held(HOST, 41 * GB, 9 * GB)], {"numa": []}, None),
         "what the plan allows at most": ([held(HOST, GB, 49 * GB)], {"numa": [], "largest_ratio": 2.5}, 2.5),
     }.values(),
 )
 def test_ratio_that_fits_is_computed(holds: list[Hold], host: dict[str, Any], ratio: float | None) -> None:
-    values = {"guard": None, **host}
-    found = [remedy.value for remedy in remedies_of(holds, plan(**values), {}) if remedy.code == "set_ratio"]
+    found = [remedy.value for remedy in remedies_of(holds, plan(**host), {}) if remedy.code == "set_ratio"]
     assert found == ([] if ratio is None else [ratio])
 
 
 def test_a_size_is_answered_with_a_size() -> None:
-    by_size = plan(sizing="size", size_gb=20, ratio=None, numa=[], guard=None)
+    by_size = plan(sizing="size", size_gb=20, ratio=None, numa=[])
     (remedy,) = remedies_of([held(HOST, 20 * GB, 30 * GB)], by_size, {})
-    assert (remedy.code, remedy.value) == ("set_size", 10)
+    assert (remedy.code, remedy.value) == ("set_size", 6)
 
 
 def test_a_release_that_insists_on_a_larger_host_pool_gets_no_ratio_below_one() -> None:
-    old = {**plan(numa=[], guard=None), "sglang_version": "0.5.9"}
+    old = {**plan(numa=[]), "sglang_version": "0.5.9"}
     assert [remedy.code for remedy in remedies_of([held(HOST, 35 * GB, 15 * GB)], old, {})] == ["wait_for_driver"]
     new = {**old, "sglang_version": "0.5.23"}
-    assert [remedy.value for remedy in remedies_of([held(HOST, 35 * GB, 15 * GB)], new, {})] == [0.48]
+    assert [remedy.value for remedy in remedies_of([held(HOST, 35 * GB, 15 * GB)], new, {})] == [0.28]

@@ -87,7 +87,7 @@ def test_what_can_be_wrong(server: dict[str, Any], failed: str, code: str, words
     assert (check.name, check.code) == (failed, code)
     assert words in check.problem
     failure = check.failure()
-    assert list(failure) == ["code", "message", "remedy", "rank", "evidence", "values"]
+    assert list(failure) == ["code", "message", "remedy", "rank", "evidence", "computed"]
     assert failure["remedy"].endswith(".") and failure["evidence"]["check"] == failed
 
 
@@ -155,6 +155,9 @@ def test_server_without_host_tier_and_canary() -> None:
         ({"version": "0.5.23", "model_path": "/srv/other"}, "model_differs", "has loaded /srv/other, and /srv/llama"),
         ({"version": "0.5.23", "model_path": "/srv/llama/"}, None, ""),
         ({"version": "0.5.24.dev3+gabc", "model_path": 4}, None, ""),
+        ({"version": "0.5.23+cu130"}, None, ""),
+        ({"version": "0.5.23.post1"}, "release_differs", "is SGLang 0.5.23.post1, and 0.5.23 was planned"),
+        ({"version": "unknown"}, None, ""),
         ({}, None, ""),
     ],
 )
@@ -185,7 +188,7 @@ def test_no_host_tier_to_prove_is_said_and_not_searched_for(info: dict[str, Any]
     planned = proved(server).failed
     assert planned is not None and planned.code == "host_tier_off"
     unplanned = proved(FakeServer(info=info, host_tokens=0), Wanted("rehearsal-llama", 4096, 0))
-    assert unplanned.failed is None and codes(unplanned) == ["host_tier_off"]
+    assert unplanned.failed is None and codes(unplanned) == ["canary_host_tier_off"]
     assert unplanned.canaries == []
 
 

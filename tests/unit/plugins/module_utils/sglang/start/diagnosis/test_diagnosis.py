@@ -94,7 +94,7 @@ def test_rank_that_vanished_without_a_trace() -> None:
     look = (reading("TP0", MIB), dead("TP1"))
     found = diagnose(after(pinning(), seen(4.0, ranks=look), seen(11.0, ranks=look)), PLAN)
     assert (found.code, found.rank) == ("scheduler_died", "TP1")
-    assert "vanished; its exit status is not known" in found.message
+    assert "vanished while pinning; its exit status is not known" in found.message
 
 
 def test_kernel_s_oom_kill_is_told_by_systemd() -> None:
@@ -167,7 +167,7 @@ def test_several_accounts_of_one_kill_are_told_by_the_one_that_names_the_process
 
 def test_exception_of_the_main_process_in_mid_start() -> None:
     found = diagnose(died("ValueError: something else", unit=FAILED), PLAN)
-    assert (found.code, found.message) == ("exception", "An exception ended the server: ValueError: something else")
+    assert (found.code, found.message) == ("exception", "An exception ended the server: ValueError: something else.")
 
 
 def test_warm_up_failure_names_the_rank_s_cause_if_there_is_one() -> None:
@@ -200,7 +200,7 @@ def test_warm_up_failure_names_the_rank_s_cause_if_there_is_one() -> None:
         (
             replace(FAILED, exec_main_code=None, exec_main_status=None, result="start-limit-hit"),
             "start_limit",
-            "so often",
+            "Nothing tells why its last start ended",
         ),
         (replace(RUNNING, active_state="inactive", sub_state="dead"), "stopped_meanwhile", "was stopped"),
         (
@@ -221,6 +221,15 @@ def test_unit_that_nobody_started() -> None:
     off = replace(RUNNING, active_state="inactive", sub_state="dead", invocation_id=None, main_pid=None)
     found = diagnose(died(unit=off, state=start()), PLAN)
     assert (found.code, found.message) == ("not_started", "sglang-main.service does not run, and nobody starts it.")
+
+
+def test_unit_that_cannot_be_started_is_not_asked_to_be_started() -> None:
+    off = replace(RUNNING, active_state="inactive", sub_state="dead", invocation_id=None, main_pid=None)
+    masked = diagnose(died(unit=replace(off, load_state="masked"), state=start()), PLAN)
+    assert "is masked" in masked.message
+    assert masked.remedy.startswith("Run `systemctl unmask sglang-main.service`")
+    broken = diagnose(died(unit=replace(off, load_state="bad-setting"), state=start()), PLAN)
+    assert (broken.code, "bad-setting" in broken.message) == ("not_started", True)
 
 
 def test_stop_by_somebody_is_told_by_the_servers_line() -> None:
@@ -287,5 +296,5 @@ def test_last_lines_without_filling() -> None:
 
 def test_dictionary_form() -> None:
     data = diagnose(died(GUARD), PLAN).as_dict()
-    assert sorted(data) == ["causes", "code", "evidence", "message", "rank", "remedy", "values"]
+    assert sorted(data) == ["causes", "code", "computed", "evidence", "message", "rank", "remedy"]
     assert isinstance(data["causes"], list)

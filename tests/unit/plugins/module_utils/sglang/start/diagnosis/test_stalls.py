@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,7 +71,16 @@ def test_without_any_evidence_only_what_is_usual_is_named() -> None:
             {"numa_nodes": (NumaReading(0, 100 * GB, 50 * GB, 10_000_000),)},
             ["fragmented"],
         ),
-        ({"shmem_bytes": 60 * GB, "cgroup": CgroupReading(shmem_bytes=10 * GB)}, ["earlier_pool"]),
+        # Not where there is plenty of memory beside what others hold.
+        ({"shmem_bytes": 60 * GB, "cgroup": CgroupReading(shmem_bytes=10 * GB)}, []),
+        (
+            {
+                "memory_available_bytes": GB,
+                "shmem_bytes": 60 * GB,
+                "cgroup": CgroupReading(shmem_bytes=10 * GB),
+            },
+            ["earlier_pool"],
+        ),
         (
             {"memory_available_bytes": 100_000_000, "memory_full_avg10": 60.0, "swap_used_bytes": 2 * GB},
             ["host_memory_short", "swapping"],
@@ -79,6 +89,13 @@ def test_without_any_evidence_only_what_is_usual_is_named() -> None:
 )
 def test_what_was_measured_comes_before_what_is_usual(host: dict[str, Any], expected: list[str]) -> None:
     assert codes(**host) == [*expected, *USUAL]
+
+
+def test_log_that_cannot_be_read_comes_before_what_is_usual() -> None:
+    blind = replace(start(), log_unreadable=True)
+    assert [one.code for one in suspects(blind, {})][:2] == ["log_unreadable", "usual"]
+    answers = suspects(replace(blind, probe_doubted=True), {})[0]
+    assert "which answers" in answers.words and "become root" in answers.words
 
 
 def test_processes_come_first() -> None:

@@ -13,7 +13,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines
     grammar_is_read,
     grammar_of,
     grammar_read_as,
-    host_pool_end,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.rows import CONVERTERS
 
@@ -56,23 +55,6 @@ def test_newer_release_has_exactly_the_open_rows() -> None:
     rows = grammar_of("0.9.0").rows
     assert set(rows) == {row for row in GRAMMAR if row.until is None}
     assert set(rows) == set(grammar_of("0.5.23").rows)
-
-
-@pytest.mark.parametrize(
-    ("version", "told"),
-    [
-        ("0.4.7", "never"),
-        ("0.5.10", "never"),
-        ("0.5.11", "sometimes"),
-        ("0.5.12", "sometimes"),
-        ("0.5.13", "always"),
-        ("0.5.23", "always"),
-        ("0.9.0", "always"),
-        (None, "always"),
-    ],
-)
-def test_whether_a_release_says_that_its_host_tier_is_there(version: str | None, told: str) -> None:
-    assert host_pool_end(version) == told
 
 
 def test_most_lines_have_no_candidates() -> None:

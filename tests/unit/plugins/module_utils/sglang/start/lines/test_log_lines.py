@@ -530,10 +530,10 @@ def test_weights_that_come_after_the_graphs_end_no_stage() -> None:
 
 
 def test_bar_is_of_no_rank() -> None:
-    bar = parse_line("Capturing batches (bs=16 avail_mem=9.04 GB):  50%|#####     | 4/8 [00:01<00:01]", "0.5.23")
+    progress = parse_line("Capturing batches (bs=16 avail_mem=9.04 GB):  50%|#####     | 4/8 [00:01<00:01]", "0.5.23")
     pool = parse_line(P + "Memory pool end. avail mem=18.06 GB", "0.5.23")
-    assert bar is not None and pool is not None
-    assert (is_rank_scoped(bar), is_rank_scoped(pool)) == (False, True)
+    assert progress is not None and pool is not None
+    assert (is_rank_scoped(progress), is_rank_scoped(pool)) == (False, True)
 
 
 def test_line_behind_a_bar_that_was_not_ended() -> None:
@@ -644,6 +644,32 @@ def test_memory_that_a_line_tells(line: str, available: float | None, size: floa
     assert event is not None
     assert event.value("available_bytes") == (None if available is None else round(available * GIB))
     assert event.bytes == (None if size is None else round(size * GIB))
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "size"),
+    [
+        ("Memory baseline taken. mem usage=-0.00 GB", "usage_bytes", 0.0),
+        ("Memory baseline taken. mem usage=-0.25 GB", "usage_bytes", -0.25),
+        ("Capture cuda graph end. Time elapsed: 2.19 s. mem usage=-0.10 GB. avail mem=8.84 GB.", "usage_bytes", -0.10),
+        ("Memory pool end. avail mem=-0.00 GB", "available_bytes", 0.0),
+        ("Load weight end. elapsed=1.25 s, type=X, avail mem=9.26 GB, mem usage=-0.01 GB.", "available_bytes", 9.26),
+        ("HiCache memory headroom: host -1.50 GiB, cgroup -2.5 GiB", "host_bytes", -1.5),
+        ("HiCache memory headroom: host -1.50 GiB, cgroup -2.5 GiB", "cgroup_bytes", -2.5),
+    ],
+)
+def test_what_was_taken_or_is_left_may_be_less_than_nothing(line: str, name: str, size: float) -> None:
+    event = parse_line(f"[2026-11-29 14:20:12 TP0] {line}", "0.5.23")
+    assert event is not None
+    assert event.value(name) == round(size * GIB)
+    # Weights of less than nothing are not known: something else was given back meanwhile.
+    assert event.bytes is None
+
+
+def test_older_releases_tell_a_negative_use_in_the_end_of_their_first_stage() -> None:
+    event = parse_line("[2026-11-29 14:20:12 TP0] Init torch distributed ends. mem usage=-0.02 GB", "0.5.5")
+    assert event is not None
+    assert event.value("usage_bytes") == round(-0.02 * GIB)
 
 
 def test_arguments_tell_the_ranks_and_the_host_tier() -> None:

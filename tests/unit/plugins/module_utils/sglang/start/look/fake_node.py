@@ -101,6 +101,7 @@ class FakeNode:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.shows = [SHOW]
+        self.jobs: dict[int, str] = {}
         self.asked = 0
         self.journal: list[str] = []
         self.streams: list[list[str]] = []
@@ -154,9 +155,14 @@ class FakeNode:
         self.say(message, _TRANSPORT="kernel", _PID="", _SYSTEMD_INVOCATION_ID="")
 
     def run(self, command: list[str]) -> tuple[int, str, str]:
+        if command[:2] == ["systemctl", "list-jobs"]:
+            return 0, "".join(f"{number} {UNIT} {kind} running\n" for number, kind in self.jobs.items()), ""
         if command[0] == "systemctl":
             self.asked += 1
             return 0, self.shows[0] if len(self.shows) == 1 else self.shows.pop(0), ""
+        if command[0] == "journalctl":
+            spoken = [line for line in self.journal if f'"UNIT": "{UNIT}"' in line and '"_PID": "1"' in line]
+            return self.journal_code, "\n".join(reversed(spoken)), ""
         if command[0] == "stat":
             return 0, f"{self.born}\n", ""
         assert command[1:3] == ["container", "inspect"]

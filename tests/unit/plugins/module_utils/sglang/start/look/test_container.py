@@ -230,6 +230,14 @@ def test_wait_ends_when_the_container_has_ended(node: FakeNode) -> None:
     assert (found["unit"]["active_state"], found["unit"]["exec_main_status"], node.at < 1) == ("failed", 1, True)
 
 
+def test_engine_that_is_missing_is_not_taken_for_a_missing_container(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "run", lambda command: (127, "", "docker: No such file or directory"))
+    with pytest.raises(Refusal, match="docker container inspect sglang.*No such file.*The node needs docker"):
+        look(node, "docker")
+
+
 def test_engine_that_fails_is_named(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "run", lambda command: (1, "", "permission denied while trying to connect"))
     with pytest.raises(Refusal, match="docker container inspect sglang.*permission denied"):

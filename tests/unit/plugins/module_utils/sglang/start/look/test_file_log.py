@@ -88,6 +88,15 @@ def test_file_that_the_start_made_counts_whole(node: FakeNode, log: Path) -> Non
     assert look(node)["lines"] == 0
 
 
+def test_pipe_is_no_log_file_and_is_never_opened(node: FakeNode, log: Path) -> None:
+    # Whoever opens a pipe for reading waits for a writer, and this test would never end.
+    log.unlink()
+    os.mkfifo(log)
+    found = look(node)
+    assert found["log"]["readable"] is False
+    assert [problem["code"] for problem in found["problems"]] == ["log_file_missing"]
+
+
 @pytest.fixture
 def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process in a time zone nine hours before UTC."""

@@ -6,19 +6,28 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.long_poll import LINGER_SECONDS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.long_poll import (
+    DECISIVE_LINGER_SECONDS,
+    ENDING_LINGER_SECONDS,
+    STAGE_LINGER_SECONDS,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.samples import MOST_SAMPLES
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.start.look.fake_node import (
     INVOCATION,
     PIN,
     READY,
     SHOW,
+    UNIT,
+    FakeLines,
     FakeNode,
+    record,
 )
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import GUARD
 
 
 @pytest.fixture
@@ -73,7 +82,81 @@ def test_wait_ends_with_an_event_and_takes_along_what_follows_closely(node: Fake
     once(node, PIN, PIN.replace("TP1", "TP0"))
     found = node.look(wait_seconds=10, cursor=cursor)
     assert len(found["events"]) == 2
-    assert node.at <= 0.5 + LINGER_SECONDS + 0.001
+    assert node.at == pytest.approx(0.5 + STAGE_LINGER_SECONDS)
+
+
+def test_news_of_stages_that_follow_one_another_come_with_one_look(node: FakeNode) -> None:
+    cursor = said(node, "old news")
+    lines = iter((PIN, "chatter", PIN.replace("TP1", "TP0")))
+
+    def say() -> None:
+        line = next(lines, None)
+        if line is not None:
+            node.say(line)
+
+    node.on_wait = say
+    found = node.look(wait_seconds=10, cursor=cursor)
+    assert [event["rank"] for event in found["events"]] == ["TP1", "TP0"]
+    # Further news do not put off its end.
+    assert node.at == pytest.approx(0.5 + STAGE_LINGER_SECONDS)
+
+
+def test_readiness_right_after_news_of_a_stage_comes_with_the_same_look(node: FakeNode) -> None:
+    cursor = said(node, "old news")
+    lines = iter((PIN, READY))
+    node.on_wait = lambda: node.say(next(lines))
+    found = node.look(wait_seconds=10, cursor=cursor)
+    assert ([event["kind"] for event in found["events"]], node.at) == (["stage_begin", "ready"], 1.0)
+
+
+def test_look_that_sees_the_warm_up_begin_waits_on_for_readiness(node: FakeNode) -> None:
+    cursor = said(node, "old news")
+    warm_up = "[2026-11-29 14:20:17] INFO:     Started server process [11280]"
+    lines = iter((PIN, "chatter", warm_up))
+
+    def say() -> None:
+        line = next(lines, None)
+        if line is not None:
+            node.say(line)
+
+    node.on_wait = say
+    found = node.look(wait_seconds=10, cursor=cursor)
+    assert [event["stage"] for event in found["events"]] == ["host_pool", "warm_up"]
+    assert node.at == pytest.approx(1.5 + ENDING_LINGER_SECONDS)
+
+
+@pytest.mark.parametrize("before", [(), (PIN,)])
+def test_failure_ends_the_wait_at_once(node: FakeNode, before: tuple[str, ...]) -> None:
+    cursor = said(node, "old news")
+    lines = iter((*before, "[2026-11-29 14:20:17 TP1] Scheduler hit an exception: Traceback (most recent call last):"))
+
+    def say() -> None:
+        line = next(lines, None)
+        if line is not None:
+            node.say(line)
+
+    node.on_wait = say
+    found = node.look(wait_seconds=10, cursor=cursor)
+    assert found["events"][-1]["kind"] == "consequence"
+    assert node.at == pytest.approx(0.5 * (len(before) + 1) + DECISIVE_LINGER_SECONDS)
+
+
+class GrowingNode(FakeNode):
+    """Its ranks hold more by the time at which the log is read."""
+
+    def stream(self, command: list[str]) -> FakeLines:
+        self.ranks(3000, 3000)
+        return super().stream(command)
+
+
+def test_bytes_are_read_again_where_the_log_read_last_says_that_all_are_there(tmp_path: Path) -> None:
+    node = GrowingNode(tmp_path)
+    node.ranks(1000, 1000)
+    node.say(READY)
+    found = node.look()
+    assert found["events"][-1]["kind"] == "ready"
+    assert [one["pinned_bytes"] for one in found["ranks"]] == [3_072_000, 3_072_000]
+    assert found["samples"][-1]["rank_bytes"] == {"TP0": 3_072_000, "TP1": 3_072_000}
 
 
 def test_wait_ends_at_once_when_the_server_is_ready(node: FakeNode) -> None:
@@ -87,7 +170,7 @@ def test_what_was_said_before_the_wait_ends_it(node: FakeNode) -> None:
     cursor = said(node, "old news")
     node.say(PIN)
     assert len(node.look(wait_seconds=10, cursor=cursor)["events"]) == 1
-    assert node.at <= LINGER_SECONDS + 0.001
+    assert node.at == pytest.approx(STAGE_LINGER_SECONDS)
 
 
 def test_wait_does_not_end_with_a_line_that_means_nothing(node: FakeNode) -> None:
@@ -167,7 +250,22 @@ def test_last_words_are_read_to_their_end_when_the_start_is_over(node: FakeNode)
     node.on_wait = die
     found = node.look(wait_seconds=30, cursor=cursor)
     assert found["tail"] == ["last words"]
-    assert [("--follow" in command) for command in node.streams] == [True, False]
+    # The third asks for what journald could not attribute.
+    assert [("--follow" in command) for command in node.streams] == [True, False, False]
+    assert f"_SYSTEMD_UNIT={UNIT}" in node.streams[2]
+
+
+def test_words_of_which_a_process_died_before_journald_knew_its_invocation_are_read(node: FakeNode) -> None:
+    cursor = said(node, "old news")
+    node.shows = [SHOW.replace("ActiveState=active", "ActiveState=failed")]
+    line = json.loads(record(node.said, GUARD, _SYSTEMD_UNIT=UNIT))
+    del line["_SYSTEMD_INVOCATION_ID"]
+    node.journal.append(json.dumps(line))
+    other = {"_SYSTEMD_UNIT": UNIT, "_SYSTEMD_INVOCATION_ID": "0" * 32}
+    node.journal.append(record(node.said + 1, "of another start", **other))
+    found = node.look(cursor=cursor)
+    assert [one["label"] for one in found["events"]] == ["host_memory_guard"]
+    assert found["tail"] == [GUARD]
 
 
 def test_wait_ends_when_a_rank_is_lost(node: FakeNode) -> None:
@@ -185,7 +283,13 @@ def test_wait_ends_when_a_rank_is_lost(node: FakeNode) -> None:
 def test_rank_that_came_and_went_within_one_wait_is_missed(node: FakeNode) -> None:
     cursor = said(node, "old news")
     steps = iter((node.ranks, lambda: node.vanish(202)))
-    node.on_wait = lambda: next(steps, lambda: None)()
+
+    def step() -> None:
+        following = next(steps, None)
+        if following is not None:
+            following()
+
+    node.on_wait = step
     found = node.look(wait_seconds=10, cursor=cursor)
     assert [(rank["rank"], rank["alive"]) for rank in found["ranks"]] == [("TP0", True), ("TP1", False)]
 
@@ -249,6 +353,13 @@ def test_wait_ends_when_the_server_says_it_is_ready(node: FakeNode) -> None:
     node.on_wait = lambda: node.answers.update({f"{url}/ready": 200}) if node.at >= 4 else None
     found = node.look(ready_url=url, wait_seconds=30, cursor=cursor)
     assert (found["serves"], node.at <= 6.5, len(node.asked_urls) <= 4) == (True, True, True)
+
+
+def test_server_is_not_asked_once_its_log_has_told(node: FakeNode) -> None:
+    cursor = said(node, "old news")
+    once(node, READY)
+    found = node.look(ready_url="http://127.0.0.1:30000", sglang_version="0.5.9", wait_seconds=10, cursor=cursor)
+    assert (found["events"][-1]["kind"], found["serves"], node.asked_urls) == ("ready", None, [])
 
 
 def test_older_server_is_made_to_generate_only_where_its_log_cannot_tell(node: FakeNode) -> None:

@@ -299,6 +299,9 @@ def test_version_that_is_none(node: FakeNode) -> None:
     ("params", "code"),
     [
         ({"unit": None}, "nothing_to_watch"),
+        ({"unit": "*.service"}, "unit_name_malformed"),
+        ({"unit": "basic.target"}, "unit_name_malformed"),
+        ({"unit": "we ird.service"}, "unit_name_malformed"),
         ({"log": {"type": "file"}}, "log_incomplete"),
         ({"log": {"type": "podman"}}, "log_incomplete"),
         ({"wait_seconds": -1}, "wait_too_long"),

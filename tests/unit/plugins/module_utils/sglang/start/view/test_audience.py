@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.audience import (
+    CHOICES,
+    LIVE_LINES,
     Audience,
+    live_lines_choice,
     shows_live_lines,
 )
 
@@ -45,3 +49,18 @@ def test_who_hides_hosts_that_are_ok_hides_live_lines_as_well() -> None:
 def test_no_log_hides_them_whatever_is_asked() -> None:
     assert not shows_live_lines("auto", Audience("default", censored=True))
     assert not shows_live_lines("always", Audience("default", censored=True))
+
+
+def test_the_environment_says_what_auto_is() -> None:
+    told = {asked: [live_lines_choice(asked, {LIVE_LINES: value}) for value in CHOICES] for asked in CHOICES}
+    assert told == {"auto": ["auto", "always", "never"], "always": ["always"] * 3, "never": ["never"] * 3}
+    assert [live_lines_choice("auto", given) for given in ({}, {LIVE_LINES: ""})] == ["auto", "auto"]
+
+
+@pytest.mark.parametrize("asked", CHOICES)
+def test_a_wrong_value_in_the_environment_is_refused_whatever_is_asked(asked: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        live_lines_choice(asked, {LIVE_LINES: "Never"})
+    assert str(refused.value) == (
+        "GPUFLEET_LIVE_LINES is 'Never' in the environment. Expected one of auto, always, never."
+    )

@@ -195,12 +195,17 @@ def test_unit_that_failed_ends_the_wait_at_once() -> None:
     assert (state.verdict, state.reason) == ("failed", "unit_died")
 
 
-def test_unit_that_died_without_a_word_is_given_a_second_for_its_last_lines() -> None:
+def test_unit_that_died_without_a_word_is_given_two_seconds_for_its_last_lines() -> None:
     state = after(pinning(), seen(4.0, unit=FAILED))
     assert state.verdict is None
     late = after(state, seen(4.5, events=raw_events([GUARD]), unit=FAILED))
     assert (late.verdict, len(late.troubles)) == ("failed", 1)
-    assert after(state, seen(5.5, unit=FAILED)).verdict == "failed"
+    assert after(state, seen(5.5, unit=FAILED)).verdict is None
+    assert after(state, seen(6.0, unit=FAILED)).verdict == "failed"
+
+
+def test_unit_whose_program_never_ran_has_no_last_lines_to_wait_for() -> None:
+    assert after(pinning(), seen(4.0, unit=replace(FAILED, exec_main_status=203))).verdict == "failed"
 
 
 def test_auto_restart_is_a_failure_at_once() -> None:

@@ -311,7 +311,7 @@ def test_states_of_a_unit_that_goes_on(active: str, sub: str) -> None:
 )
 def test_states_of_a_unit_that_is_over(active: str, sub: str, reason: str) -> None:
     unit = replace(RUNNING, active_state=active, sub_state=sub, main_pid=None)
-    state = after(start(), seen(1.0, BOOT[:0], unit=unit), seen(2.5, unit=unit))
+    state = after(start(), seen(1.0, BOOT[:0], unit=unit), seen(3.5, unit=unit))
     assert (state.verdict, state.reason) == ("failed", reason)
 
 

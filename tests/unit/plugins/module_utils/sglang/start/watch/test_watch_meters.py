@@ -23,11 +23,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import (
     all_pinned,
+    has_left_pools,
     is_filled,
-    is_pinned,
     pinned_bytes,
     planned_bytes,
-    pool_rows,
     target_bytes,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.progress import (
@@ -92,7 +91,7 @@ def test_pools_fill_one_after_the_other() -> None:
         seen(2.0, events=[pool(4 * GB, 102.0), pool(2 * GB, 102.1, "mamba")], ranks=held(MIB), read_at=102.0),
         seen(9.0, ranks=held(MIB + 5 * GB), read_at=109.0),
     )
-    assert [(row.label, there) for row, there in pool_rows(state, one(state))] == [("kv", 4 * GB), ("mamba", GB)]
+    assert [(row.label, row.bytes) for row in one(state).pools] == [("kv", 4 * GB), ("mamba", 2 * GB)]
     assert (planned_bytes(state), pinned_bytes(state)) == (6 * GB, 5 * GB)
     assert one(state).pools[0].filled_at == 9.0
     assert one(state).pools[1].filled_at is None
@@ -113,7 +112,7 @@ def test_pool_whose_line_comes_after_allocating_counts_once() -> None:
         ),
     )
     assert (pinned_bytes(state), planned_bytes(state)) == (6 * GB, 6 * GB)
-    assert [there for _row, there in pool_rows(state, one(state))] == [4 * GB, 2 * GB]
+    assert [row.bytes for row in one(state).pools] == [4 * GB, 2 * GB]
     # It is dated by the bytes: they began to come some time after the first look.
     span = span_of(state, "host_pool", "TP0")
     assert span is not None and span.began is not None
@@ -130,19 +129,19 @@ def test_late_watcher_of_a_pool_that_was_told_of_afterwards_counts_all_of_it() -
 def test_rank_is_done_when_its_bytes_are_there_and_it_went_on() -> None:
     state = after(pinning(), seen(4.0, ranks=both(MIB + POOL, MIB)))
     first, second = state.ranks
-    assert (is_filled(state, first), is_pinned(state, first)) == (True, False)
+    assert (is_filled(state, first), has_left_pools(first)) == (True, False)
     ended = [said("stage_end", "host_pool", 5.0, rank) for rank in ("TP0", "TP1")]
     state = after(state, seen(5.0, events=ended, ranks=both(MIB + POOL, MIB)))
     first, second = state.ranks
-    assert is_pinned(state, first)
+    assert (is_filled(state, first), has_left_pools(first)) == (True, True)
     # The line alone is not enough: the memory is not there.
-    assert not is_pinned(state, second)
+    assert (is_filled(state, second), has_left_pools(second)) == (False, True)
     assert not all_pinned(state)
 
 
 def test_rank_whose_last_line_was_lost_ends_with_the_servers_own_next_stage() -> None:
     state = after(pinning(), seen(4.0, ranks=both(MIB + POOL, MIB + POOL)), seen(5.0, WARM_UP))
-    assert all(is_pinned(state, rank) for rank in state.ranks)
+    assert all(is_filled(state, rank) and has_left_pools(rank) for rank in state.ranks)
     assert stage_seconds(state, "host_pool") == 2.0
 
 

@@ -92,9 +92,9 @@ def found(line: str, version: str = "0.5.23") -> Diagnosis:
             "0.5.23",
             "flags_exclude_each_other",
             {"flag": "--a", "other": "--b"},
-            "Leave one of the two out.",
+            "Leave one of the two that the line names out.",
         ),
-        ("something --odd is wrong", "0.5.23", "bad_argument", {"flag": "odd"}, "Correct the variables"),
+        ("something --odd is wrong", "0.5.23", "bad_argument", {"flag": "odd"}, "Correct the variable"),
     ],
 )
 def test_flag_and_what_is_right_for_the_release(
