@@ -27,6 +27,12 @@ def format_gib(size_bytes: float, digits: int = 2) -> str:
     return f"{size_bytes / GIB:,.{digits}f} GiB"
 
 
+def format_rate(bytes_per_second: float) -> str:
+    """C(2896000000) -> C(2.90 GB/s); C(4200000) -> C(0.0042 GB/s), since slow is not nothing."""
+    rate = bytes_per_second / GB
+    return f"{rate:.2f} GB/s" if rate >= 0.01 or rate <= 0 else f"{rate:.2g} GB/s"
+
+
 def format_count(number: int) -> str:
     """C(159277) -> C(159,277)."""
     return f"{number:,}"

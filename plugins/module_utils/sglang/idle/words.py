@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_gb, format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
+    GB,
+    format_gb,
+    format_rate,
+    format_seconds,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.holders import BY_UNIT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.judge import (
@@ -88,7 +93,7 @@ def live_line(state: WaitState) -> str:
         line += f" (host {host / GB:.2f}/{(host + host_left) / GB:.2f}, GPU {gpu / GB:.2f}/{(gpu + gpu_left) / GB:.2f})"
     rate, eta = rate_bytes_per_second(state), eta_seconds(state)
     if rate is not None:
-        line += f" {rate / GB:.2f} GB/s"
+        line += f" {format_rate(rate)}"
         if eta is not None and eta <= LONGEST_ETA_SECONDS:
             line += f" ETA {format_seconds(round(eta)).replace('.0 s', ' s')}"
     names = list(dict.fromkeys(f"{hold.name or 'pid'} {hold.pid}" for hold in state.holds if hold.pid is not None))

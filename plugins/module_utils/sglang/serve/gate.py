@@ -70,9 +70,25 @@ def check_health(client: Client, seconds: float, patience: float) -> Check:
         200,
         "health_not_reached",
         f"The server did not become healthy within {format_seconds(patience)}; {path} last gave {found}.",
-        "Look at the log of the unit: 503 means that it starts, drains or does not answer its own request, and no "
-        "answer that nobody listens.",
+        _health_remedy(answer),
         values={"asked": asked, "last_status": answer.status or None, "patience_seconds": patience},
+    )
+
+
+def _health_remedy(answer: Answer) -> str:
+    """What to do about an answer that is no health; some show that it is no server of SGLang that answers."""
+    if "WRONG_VERSION_NUMBER" in answer.body:
+        return "What listens there speaks plain HTTP: give url with http://."
+    if "BadStatusLine" in answer.body:
+        return (
+            "What listens there speaks no plain HTTP: give url with https:// if it is the server, else see who it is "
+            "with `ss -ltnp`."
+        )
+    if 300 <= answer.status < 400:
+        return "Something in front of the server sends one elsewhere: give url with the server's own address."
+    return (
+        "Look at the log of the unit: 503 means that it starts, drains or does not answer its own request, and no answer "
+        "that nobody listens."
     )
 
 

@@ -20,8 +20,12 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.
 LOG_TYPES = ("journal", "file", *ENGINES)
 LONGEST_WAIT_SECONDS = 30.0
 # systemd.unit(5); without a suffix systemd takes it for a service. Others have no process, so that nothing would come.
+# A template without an instance is no unit either.
 _UNIT = re.compile(
-    r"(?![\w:.\\@-]*\.(?:socket|target|device|mount|automount|swap|timer|path|slice)$)[\w:.\\@-]{1,255}", re.ASCII
+    r"(?![\w:.\\-]*@(?:\.\w+)?$)"
+    r"(?![\w:.\\@-]*\.(?:socket|target|device|mount|automount|swap|timer|path|slice)$)"
+    r"[\w:.\\@-]{1,255}",
+    re.ASCII,
 )
 
 

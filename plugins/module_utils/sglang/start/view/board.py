@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_rate, format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import STAGES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.view.startup_view import WORDS
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import (
@@ -129,7 +129,7 @@ def _in_stage(stage: str, entries: Sequence[Entry]) -> str:
     rate = sum(one.rate_bytes_per_second or 0.0 for one in sized)
     times = [one.eta_seconds for one in sized if one.eta_seconds is not None]
     if rate:
-        words += f" {rate / GB:.2f} GB/s"
+        words += f" {format_rate(rate)}"
     if times:
         # All of them are done when the last is.
         words += f" ETA {format_seconds(round(max(times))).replace('.0 s', ' s')}"

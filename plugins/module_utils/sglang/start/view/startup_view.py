@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_rate, format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import STAGES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import (
     all_pinned,
@@ -69,7 +69,7 @@ def live_line(state: StartupState, columns: int = LINE_COLUMNS) -> str:
     rate, eta = rate_bytes_per_second(state), eta_seconds(state)
     speed = ""
     if rate is not None and eta is not None:
-        speed = f" {rate / GB:.2f} GB/s ETA {format_seconds(round(eta)).replace('.0 s', ' s')}"
+        speed = f" {format_rate(rate)} ETA {format_seconds(round(eta)).replace('.0 s', ' s')}"
     # The speed comes and goes; the ranks are shown in the same form with it and without.
     room = columns - len(line) - SPEED_COLUMNS
     return line + _ranks_within(state, room) + speed

@@ -302,6 +302,8 @@ def test_version_that_is_none(node: FakeNode) -> None:
         ({"unit": "*.service"}, "unit_name_malformed"),
         ({"unit": "basic.target"}, "unit_name_malformed"),
         ({"unit": "we ird.service"}, "unit_name_malformed"),
+        ({"unit": "sglang@.service"}, "unit_name_malformed"),
+        ({"unit": "sglang@"}, "unit_name_malformed"),
         ({"log": {"type": "file"}}, "log_incomplete"),
         ({"log": {"type": "podman"}}, "log_incomplete"),
         ({"wait_seconds": -1}, "wait_too_long"),
