@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-from typing import Protocol
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Protocol
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.processes import exit_code
+from ansible_collections.gpufleet.sglang.plugins.module_utils.commands import NOT_FOUND
 
 READ_BYTES = 1 << 18
 # A longer line is dropped. A message of the journal may be larger than the memory of the node is meant for.
 LONGEST_LINE_BYTES = 8 << 20
-NOT_FOUND = 127
 
 
 class Lines(Protocol):
@@ -53,48 +55,64 @@ class LineBuffer:
 class Child:
     """A running command as C(Lines). One that cannot be run has ended with 127, as a shell has it.
 
-    Spawned here and not by C(run_command), which hands over nothing before the command has ended.
+    C(run_command) of AnsibleModule starts it, in a thread of its own: it hands over the process before it collects
+    what is left of the output, and is kept from that until C(close).
     """
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, run_command: Callable[..., Any], command: list[str]) -> None:
         self._buffer = LineBuffer()
-        # No pipe, since one that nobody reads would stop a talkative command.
-        self._errors = os.memfd_create("stderr")
-        self._output, output = os.pipe()
-        self._pid: int | None = None
+        self._code, self._errors = NOT_FOUND, b""
+        self._started: SimpleQueue[Any] = SimpleQueue()
+        self._released = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(run_command, command), daemon=True)
+        self._thread.start()
+        self._process = self._started.get()
+        self.ended = self._process is None
+        # Both are read: a pipe that nobody reads stops a talkative command.
+        self._open = [] if self.ended else [self._process.stdout, self._process.stderr]
+
+    def _run(self, run_command: Callable[..., Any], command: list[str]) -> None:
         try:
-            self._pid = os.posix_spawnp(
-                command[0],
+            self._code, _rest, errors = run_command(
                 command,
-                {**os.environ, "LC_ALL": "C"},
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, output, 1),
-                    (os.POSIX_SPAWN_DUP2, self._errors, 2),
-                ],
-                # Python ignores it; the command is to end when nobody reads it any more.
-                setsigdef=[signal.SIGPIPE],
+                encoding=None,
+                environ_update={"LC_ALL": "C"},
+                handle_exceptions=False,
+                before_communicate_callback=self._hand_over,
             )
+            self._take_errors(errors)
         except OSError as error:
-            os.write(self._errors, str(error).encode())
+            self._take_errors(str(error).encode())
         finally:
-            os.close(output)
-        self.ended = self._pid is None
+            self._started.put(None)
+
+    def _hand_over(self, process: Any) -> None:
+        self._started.put(process)
+        self._released.wait()
+
+    def _take_errors(self, data: bytes) -> None:
+        self._errors = (self._errors + data)[:READ_BYTES]
 
     def read(self, seconds: float) -> list[bytes]:
-        if self.ended or not select.select([self._output], [], [], max(0.0, seconds))[0]:
-            return []
-        data = os.read(self._output, READ_BYTES)
-        self.ended = not data
-        return self._buffer.feed(data)
+        until = time.monotonic() + seconds
+        while not self.ended:
+            ready = select.select(self._open, [], [], max(0.0, until - time.monotonic()))[0]
+            if self._process.stderr in ready:
+                errors = os.read(self._process.stderr.fileno(), READ_BYTES)
+                self._take_errors(errors)
+                if not errors:
+                    self._open.remove(self._process.stderr)
+            if self._process.stdout in ready:
+                data = os.read(self._process.stdout.fileno(), READ_BYTES)
+                self.ended = not data
+                return self._buffer.feed(data)
+            if not ready:
+                break
+        return []
 
     def close(self) -> tuple[int, str]:
-        code = NOT_FOUND
-        if self._pid is not None:
-            if not self.ended:
-                os.kill(self._pid, signal.SIGKILL)
-            code = exit_code(os.waitpid(self._pid, 0)[1])
-        errors = os.pread(self._errors, READ_BYTES, 0).decode("utf-8", "replace")
-        os.close(self._output)
-        os.close(self._errors)
-        return (code, errors) if self.ended else (0, errors)
+        if not self.ended:
+            self._process.kill()
+        self._released.set()
+        self._thread.join()
+        return (self._code if self.ended else 0, self._errors.decode("utf-8", "replace"))

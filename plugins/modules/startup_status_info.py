@@ -554,7 +554,8 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    node = Node(run=partial(answer_of, module.run_command), stream=Child, probe=http_status)
+    run = module.run_command
+    node = Node(run=partial(answer_of, run), stream=partial(Child, run), probe=http_status)
     try:
         result = look(node, module.params)
     except Refusal as refusal:

@@ -87,8 +87,8 @@ def _health_remedy(answer: Answer) -> str:
     if 300 <= answer.status < 400:
         return "Something in front of the server sends one elsewhere: give url with the server's own address."
     return (
-        "Look at the log of the unit: 503 means that it starts, drains or does not answer its own request, and no answer "
-        "that nobody listens."
+        "Look at the log of the unit: 503 means that it starts, drains or does not answer its own request, and no "
+        "answer that nobody listens."
     )
 
 

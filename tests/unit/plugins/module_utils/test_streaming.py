@@ -7,17 +7,20 @@ from __future__ import annotations
 import sys
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import (
-    LONGEST_LINE_BYTES,
-    NOT_FOUND,
-    Child,
-    LineBuffer,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.commands import NOT_FOUND
+from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import LONGEST_LINE_BYTES, Child, LineBuffer
+
+
+def child_of(command: list[str]) -> Child:
+    with patch_module_args({}):
+        return Child(AnsibleModule(argument_spec={}).run_command, command)
 
 
 def python(code: str) -> Child:
-    return Child([sys.executable, "-u", "-c", code])
+    return child_of([sys.executable, "-u", "-c", code])
 
 
 def read_all(child: Child) -> list[bytes]:
@@ -49,7 +52,7 @@ def test_command_that_fills_its_stderr_is_not_stopped_by_it() -> None:
 
 
 def test_command_that_is_not_there() -> None:
-    child = Child(["/nonexistent/journalctl"])
+    child = child_of(["/nonexistent/journalctl"])
     assert (child.ended, child.read(10)) == (True, [])
     code, errors = child.close()
     assert code == NOT_FOUND

@@ -47,7 +47,11 @@ def test_a_proxy_of_the_environment_is_passed_by(url: str, monkeypatch: pytest.M
 def test_no_answer_is_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        closing = threading.Thread(target=lambda: silent.accept()[0].close())
+
+        def hang_up() -> None:
+            silent.accept()[0].close()
+
+        closing = threading.Thread(target=hang_up)
         closing.start()
         assert http_status(f"http://127.0.0.1:{port}/ready") is None
         closing.join()
