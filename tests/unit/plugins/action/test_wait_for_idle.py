@@ -113,7 +113,7 @@ class Play:
         display = MagicMock()
         display.return_value.display = self.shown.append
         monkeypatch.setattr(wait_for_idle, "Display", display)
-        monkeypatch.setattr(context, "CLIARGS", {})
+        monkeypatch.setattr(context, "CLIARGS", context.CLIArgs({}))
         return self.action.run(task_vars={"inventory_hostname": "gpu-1"})
 
 
