@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import socket_inode
@@ -19,12 +19,16 @@ def text_of(path: Path) -> str:
         return ""
 
 
-def holders_of(proc: Path, inodes: Collection[int]) -> Iterator[tuple[int, Path]]:
-    """Each wanted socket with the folder of a process that holds it, processes by number; workers share one socket."""
+def holders_of(proc: Path, inodes: Collection[int], pids: Iterable[int] | None = None) -> Iterator[tuple[int, Path]]:
+    """Each wanted socket with the folder of a process that holds it; workers share one socket.
+
+    C(pids): the processes to look at, in order; all of them by number if not given.
+    """
     if not inodes:
         return
-    processes = (path for path in proc.iterdir() if path.name.isdecimal())
-    for process in sorted(processes, key=lambda path: int(path.name)):
+    if pids is None:
+        pids = sorted(int(path.name) for path in proc.iterdir() if path.name.isdecimal())
+    for process in (proc / str(pid) for pid in pids):
         for inode in sorted(set(_sockets(process)).intersection(inodes)):
             yield inode, process
 

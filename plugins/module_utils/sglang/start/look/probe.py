@@ -6,19 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.held_sockets import holders_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.serving_versions import Readiness
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.lines.events import LogEvent
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
-    Listener,
-    listening,
-    socket_inode,
-    unit_of,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import listening, unit_of
 
 PROBE_TIMEOUT_SECONDS = 3.0
 # Asked for a key or not: an HTTP server is there, and SGLang starts its own when every rank is.
@@ -79,17 +75,14 @@ class PortOwner:
     unit: str | None = None
 
 
-def _listeners(node: Node, folder: str, port: int) -> list[Listener]:
-    return [one for table in ("tcp", "tcp6") for one in listening(node.text(f"{folder}/{table}") or "", port)]
+def _listeners(node: Node, folder: str, port: int) -> frozenset[int]:
+    """Inodes of the sockets that listen there."""
+    tables = (node.text(f"{folder}/{table}") or "" for table in ("tcp", "tcp6"))
+    return frozenset(one.inode for table in tables for one in listening(table, port))
 
 
-def _holders(node: Node, pids: Iterable[int], inodes: frozenset[int]) -> Iterator[int]:
-    for pid in pids:
-        for name in node.names(f"proc/{pid}/fd"):
-            link = node.link(f"proc/{pid}/fd/{name}")
-            if link is not None and socket_inode(link) in inodes:
-                yield pid
-                break
+def _holder(node: Node, inodes: frozenset[int], pids: Iterable[int] | None = None) -> int | None:
+    return next((int(process.name) for _inode, process in holders_of(node.path("proc"), inodes, pids)), None)
 
 
 def read_port_owner(node: Node, port: int, pids: Iterable[int], main_pid: int | None) -> PortOwner:
@@ -98,20 +91,17 @@ def read_port_owner(node: Node, port: int, pids: Iterable[int], main_pid: int | 
     The main process may have a network of its own, as in a container; then its own listener counts.
     """
     own = tuple(pids)
-    inner = _listeners(node, f"proc/{main_pid}/net", port) if main_pid else []
-    inner_inodes = frozenset(one.inode for one in inner)
-    for pid in _holders(node, own, inner_inodes) if inner_inodes else ():
-        return PortOwner(True, pid, _name(node, pid), _unit(node, pid))
-    there = frozenset(one.inode for one in _listeners(node, "proc/net", port))
-    if not there:
+    inner = _listeners(node, f"proc/{main_pid}/net", port) if main_pid else frozenset()
+    there = _listeners(node, "proc/net", port)
+    for inodes in (inner, there):
+        pid = _holder(node, inodes, own)
+        if pid is not None:
+            return PortOwner(True, pid, _name(node, pid), _unit(node, pid))
+    pid = _holder(node, there)
+    if pid is None:
         return PortOwner()
-    for pid in _holders(node, own, there):
-        return PortOwner(True, pid, _name(node, pid), _unit(node, pid))
-    others = sorted(int(name) for name in node.names("proc") if name.isdigit())
-    for pid in _holders(node, others, there):
-        name = _name(node, pid)
-        return PortOwner(None if name in _PORT_HELPERS else False, pid, name, _unit(node, pid))
-    return PortOwner()
+    name = _name(node, pid)
+    return PortOwner(None if name in _PORT_HELPERS else False, pid, name, _unit(node, pid))
 
 
 def _name(node: Node, pid: int) -> str | None:
