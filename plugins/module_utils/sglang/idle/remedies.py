@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host import BY_SIZE
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_fit import host_fit
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MIB, format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.idle.judge import GPU, HOST, NODE, PROCESS, Hold
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.host_fit import host_fit
 
 # Less than that is not worth a sentence.
 LEAST_BYTES = 64 * MIB

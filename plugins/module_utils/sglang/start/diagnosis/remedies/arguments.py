@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_fit import facts_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.flags import (
     choices_of,
     flag_absence,
@@ -21,7 +22,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
     known,
     plain,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.host_fit import facts_of
 
 _FLAG = re.compile(r"--([\w-]+)")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_fit import facts_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB, format_count, format_gib
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.flags import has_flag
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.case import (
@@ -24,7 +25,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
     least_fraction,
     lowered_fraction,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.host_fit import facts_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.torch_memory import (
     TorchMemory,
     parse_torch_memory,

@@ -6,6 +6,13 @@
 
 from __future__ import annotations
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_fit import (
+    HostFit,
+    available_from_check,
+    facts_of,
+    host_fit,
+    needed_available,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.catalogue.catalogue import (
     CATALOGUE,
@@ -15,13 +22,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagn
     Finding,
     known,
     plain,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.host_fit import (
-    HostFit,
-    available_from_check,
-    facts_of,
-    host_fit,
-    needed_available,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.pinning import (
     pinned_bytes,

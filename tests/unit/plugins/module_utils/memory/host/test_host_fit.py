@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.remedies.host_fit import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_fit import (
     HostFit,
     available_from_check,
     host_fit,
     needed_available,
 )
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.attentions import (
     GLM_5,
     LLAMA_8B,
