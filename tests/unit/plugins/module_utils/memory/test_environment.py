@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict i
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
-VARIABLES = Path(__file__).resolve().parents[5] / "roles" / "sglang" / "vars" / "main.yml"
+VARIABLES = Path(__file__).resolve().parents[5] / "roles" / "sglang" / "vars" / "main" / "names.yml"
 GIB = 1 << 30
 
 

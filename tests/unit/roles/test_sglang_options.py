@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an instance is asked for is every variable of the role, its own entry first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+ROLE = Path(__file__).resolve().parents[3] / "roles" / "sglang"
+# Of the node and not of an instance.
+NOT_OF_AN_INSTANCE = {"sglang_instance", "sglang_instances"}
+
+
+def test_every_variable_of_the_role_can_be_said_for_one_instance() -> None:
+    specs = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    names = {name for entry in specs.values() for name in entry["options"]} - NOT_OF_AN_INSTANCE
+    asked = yaml.safe_load((ROLE / "vars" / "main" / "options.yml").read_text(encoding="utf-8"))["__sglang_asked"]
+    expected = {
+        name.removeprefix("sglang_"): "{{ __sglang_entry." + f"{name.removeprefix('sglang_')} | default({name})" + " }}"
+        for name in names
+    }
+    assert asked == expected
