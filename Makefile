@@ -19,6 +19,8 @@ PYTEST = cd $(COLLECTION) && PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)
 # The interpreter of a virtual environment, as ansible-test names it.
 VERSION := import sys; print('%d.%d' % sys.version_info[:2])
 JUNIT = --junit-xml=$(CURDIR)/$(RESULTS)/$@.xml
+# What asks the same of the same files on every ansible-core, and strictest on the newest.
+SAME_ON_EVERY_CORE := pep8 pylint shellcheck yamllint
 
 .PHONY: help
 help: ## what each target does
@@ -28,7 +30,8 @@ help: ## what each target does
 setup: ## system packages and the development environment under .build
 	@tools/system-packages
 	mkdir -p $(RESULTS) $(dir $(COLLECTION))
-	ln -sfn $(CURDIR) $(COLLECTION)
+	# Others may look through the link at this moment, so that it is left alone where it is right.
+	[ "$$(readlink $(COLLECTION) || :)" = $(CURDIR) ] || ln -sfn $(CURDIR) $(COLLECTION)
 	tools/make-venv $(VENV) "$$(tools/python-for newest)"
 
 $(OLDEST)/.stamp: tools/requirements.txt
@@ -59,9 +62,10 @@ lint: ## ansible-lint (production), yamllint, ruff, mypy, shellcheck
 	  [ -f "$$file" ] && head -n 1 "$$file" | grep -qaE '^#!.*\b(ba)?sh\b' && echo "$$file" || true
 	done | xargs --no-run-if-empty shellcheck
 	tools/check-arguments
-	(cd $(BUILD)/collections && mypy --config-file $(CURDIR)/pyproject.toml $(addprefix -p ansible_collections.gpufleet.sglang.,plugins rehearsal tests))
-	# ansible-lint leaves a copy of the collection here, and would judge by an old one.
-	rm -rf $(BUILD)/ansible-home/collections/ansible_collections/gpufleet
+	(cd $(BUILD)/collections && mypy --config-file $(CURDIR)/pyproject.toml $(addprefix -p ansible_collections.gpufleet.sglang.,plugins rehearsal tests tools))
+	# ansible-lint leaves a copy of the collection in its home, would judge by an old one, and plays run meanwhile.
+	export ANSIBLE_HOME=$(CURDIR)/$(BUILD)/ansible-home-lint
+	rm -rf "$$ANSIBLE_HOME/collections/ansible_collections/gpufleet"
 	ansible-lint --offline --strict --profile production
 
 .PHONY: sanity
@@ -69,36 +73,56 @@ sanity: ## ansible-test sanity on the newest ansible-core
 	tools/ansible-test $(VENV) sanity --venv --python default
 
 .PHONY: sanity-oldest
-sanity-oldest: $(OLDEST)/.stamp ## the same on the oldest supported one
-	tools/ansible-test $(OLDEST) sanity --venv --python "$$($(OLDEST)/bin/python -c "$(VERSION)")"
+sanity-oldest: $(OLDEST)/.stamp ## the same on the oldest supported one, but for what does not depend on it
+	tools/ansible-test $(OLDEST) sanity --venv --python "$$($(OLDEST)/bin/python -c "$(VERSION)")" \
+	  $(addprefix --skip-test ,$(SAME_ON_EVERY_CORE))
 
 .PHONY: unit
-unit: ## unit tests, under plain pytest
+unit: ## unit tests, under plain pytest: quick and by ARGS; the gate runs units instead
 	$(PYTEST) -q $(JUNIT) tests/unit $(ARGS)
 
 .PHONY: units
 units: ## unit tests as ansible-test runs them, newest ansible-core
-	tools/ansible-test $(VENV) units --venv --python "$$($(VENV)/bin/python -c "$(VERSION)")"
+	GPUFLEET_JUNIT=$(CURDIR)/$(RESULTS)/$@ tools/ansible-test $(VENV) units --venv --python "$$($(VENV)/bin/python -c "$(VERSION)")"
 
 .PHONY: units-oldest
 units-oldest: $(OLDEST)/.stamp ## the same on the oldest supported one
-	tools/ansible-test $(OLDEST) units --venv --python "$$($(OLDEST)/bin/python -c "$(VERSION)")"
+	GPUFLEET_JUNIT=$(CURDIR)/$(RESULTS)/$@ tools/ansible-test $(OLDEST) units --venv --python "$$($(OLDEST)/bin/python -c "$(VERSION)")"
 
 .PHONY: conformance
 conformance: ## planner, grammar and probe against recorded machines and starts, where those are to be had
 	$(PYTEST) -q $(JUNIT) tests/conformance $(ARGS)
 
 .PHONY: molecule
-molecule: setup ## each role's scenario on a real booted host: converge, idempotence, verify
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
-	for scenario in $(or $(SCENARIO),$(notdir $(patsubst %/molecule.yml,%,$(wildcard molecule/*/molecule.yml)))); do
-	  molecule test --scenario-name "$$scenario"
-	done
+molecule: setup ## each role's scenario on real booted hosts: converge, idempotence, verify; SCENARIO=one
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	$(VENV)/bin/python tools/run-scenarios $(RESULTS)/$@.xml $(SCENARIO)
+
+.PHONY: molecule-rehearsal
+molecule-rehearsal: setup ## of these the one on the node of `make rehearse`
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	$(VENV)/bin/python tools/run-scenarios $(RESULTS)/$@.xml rehearsal
+
+.PHONY: molecule-roles
+molecule-roles: setup ## all others, on hosts of their own
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	$(VENV)/bin/python tools/run-scenarios $(RESULTS)/$@.xml \
+	  $(filter-out rehearsal,$(notdir $(patsubst %/molecule.yml,%,$(wildcard molecule/*/molecule.yml))))
 
 .PHONY: acceptance
-acceptance: setup ## the rehearsal with its interruptions, faults and wrong inputs
+acceptance: setup ## the rehearsal with its interruptions, faults and wrong inputs, and all else on real nodes
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	$(PYTEST) -v $(JUNIT) tests/integration $(ARGS)
+
+.PHONY: acceptance-rehearsal
+acceptance-rehearsal: setup ## of it what plays on the node of `make rehearse`
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	$(PYTEST) -v $(JUNIT) --durations=25 $$(tools/integration-tests rehearsal) $(ARGS)
+
+.PHONY: acceptance-nodes
+acceptance-nodes: setup ## of it what has nodes of its own, or none
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+	$(PYTEST) -v $(JUNIT) --durations=25 $$(tools/integration-tests others) $(ARGS)
 
 .PHONY: campaign
 campaign: setup ## long seeded runs; `make test` holds a small slice of each
@@ -113,11 +137,12 @@ bench: setup ## counts and ratios: what a survey of a large node costs, how many
 	done
 
 .PHONY: docs
-docs: ## plugin documentation, changelog and README against the code
+docs: ## plugin documentation, changelog, and the pages that are written by the code against it
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	antsibull-changelog lint
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-problems --check
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-failures --check
+	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-roles --check
 	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all .
 
 .PHONY: pictures

@@ -25,4 +25,12 @@ die() {
 
 podman() { "$root/tools/with-podman" podman "$@"; }
 
+# Each systemd takes some instances of inotify; at the usual 128 of a machine the fifth or sixth node does not boot.
+room_for_nodes() {
+  local instances=/proc/sys/fs/inotify/max_user_instances wanted=$((128 + 32 * $1))
+  [[ $(<"$instances") -lt $wanted ]] || return 0
+  { echo "$wanted" >"$instances"; } 2>/dev/null ||
+    say "fs.inotify.max_user_instances is $(<"$instances") and cannot be raised to $wanted; some nodes may not boot"
+}
+
 in_node() { podman exec "$name" "$@"; }

@@ -26,7 +26,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.elf import r
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree
 from ansible_collections.gpufleet.sglang.tests.integration.plays import ENVIRONMENT, ROOT, STATE
 
-NAME, ADDRESS = "gpufleet-stack-node", "10.213.77.40"
+NAME, ADDRESS = "gpufleet-stack-node", "10.213.77.200"
 SUITE = os.environ.get("GPUFLEET_NODE_SUITE", "trixie")
 DRIVER = "580.65.06"
 # What modinfo makes of the parameters is a text of its own, and these it computes.

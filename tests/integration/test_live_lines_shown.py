@@ -12,7 +12,6 @@ import re
 import signal
 import subprocess
 import time
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from ansible_collections.gpufleet.sglang.tests.integration.scripted import (
     take_down,
 )
 
-NAME, ADDRESS = "gpufleet-watch-lines", "10.213.77.76"
+NAME, ADDRESS = "gpufleet-watch-lines", "10.213.77.203"
 QUICK = {"boot": 1.0, "load": 1.0, "device_pool": 0.2, "capture": 0.2, "register": 0.1, "warm_up": 0.5}
 SILENCE: dict[str, Mapping[str, str]] = {
     "oneline": {"ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.oneline"},
@@ -46,11 +45,13 @@ def fixture_node() -> Iterator[ScriptedNode]:
     take_down([NAME])
 
 
-def starts(node: ScriptedNode, names: Sequence[str], gb_per_second: float, **more: Any) -> dict[str, Start]:
+def starts(
+    node: ScriptedNode, names: Sequence[str], gb_per_second: float, first_port: int = 30000, **more: Any
+) -> dict[str, Start]:
     """Each test has units of its own, as systemd counts how often one is started."""
     pools = [{"bytes": 20_000 * 4096, "tokens": 4096, "gb_per_second": gb_per_second}]
     scenario = {"release": "0.5.23", "ranks": 2, "seconds": QUICK, "host_pools": pools, **more}
-    return {name: Start(node, {**scenario, "port": 30000 + index}) for index, name in enumerate(names)}
+    return {name: Start(node, {**scenario, "port": first_port + index}) for index, name in enumerate(names)}
 
 
 class Shown:
@@ -88,17 +89,10 @@ class Shown:
         return self.output.splitlines()
 
 
-@pytest.fixture(name="one")
-def fixture_one(node: ScriptedNode, request: pytest.FixtureRequest) -> Iterator[dict[str, Start]]:
-    names = [f"gpu-{zlib.crc32(request.node.name.encode())}"]
-    played = starts(node, names, 0.006)
+def test_one_node_has_a_line_that_comes_while_it_starts(node: ScriptedNode, tmp_path: Path) -> None:
+    played = starts(node, ["gpu-1"], 0.006)
     install(played)
-    yield played
-    remove(played)
-
-
-def test_one_node_has_a_line_that_comes_while_it_starts(one: dict[str, Start], tmp_path: Path) -> None:
-    shown = Shown(tmp_path, one)
+    shown = Shown(tmp_path, played)
     shown.until(r"pinning [\d.]+ of 0\.16 GB \(TP0 [\d.]+/0\.08, TP1 [\d.]+/0\.08\)")
     assert shown.process.poll() is None
     lines = shown.finish()
@@ -107,11 +101,24 @@ def test_one_node_has_a_line_that_comes_while_it_starts(one: dict[str, Start], t
     stages = r"boot .*, load .*, device pool .*, capture .*, pin .* \(0\.16 GB at 0\.0\d GB/s\), warm-up "
     assert re.match(rf"(gpu-\d+)  \1  ready after [\d.]+ s: {stages}", last), last
     assert all(line.isprintable() for line in lines), shown.output
+    remove(played)
+
+
+@pytest.fixture(scope="module", name="silent")
+def fixture_silent(node: ScriptedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Shown]]:
+    """A play of its own for each, side by side."""
+    played = starts(node, [f"gpu-{number}" for number in range(2, 2 + len(SILENCE))], 0.006, 30100)
+    install(played)
+    yield {
+        silence: Shown(tmp_path_factory.mktemp("silent"), {name: start}, **SILENCE[silence])
+        for silence, (name, start) in zip(SILENCE, played.items())
+    }
+    remove(played)
 
 
 @pytest.mark.parametrize("silence", SILENCE)
-def test_nobody_is_told_who_does_not_want_to_be(one: dict[str, Start], silence: str, tmp_path: Path) -> None:
-    shown = Shown(tmp_path, one, **SILENCE[silence])
+def test_nobody_is_told_who_does_not_want_to_be(silent: dict[str, Shown], silence: str) -> None:
+    shown = silent[silence]
     shown.finish()
     assert shown.process.returncode == 0, shown.output
     assert not re.search(r"gpu-\d+ +(starting|loading|pinning|warming|ready)", shown.output), shown.output

@@ -38,7 +38,7 @@ from ansible_collections.gpufleet.sglang.tests.integration.scripted import (
     take_down,
 )
 
-NODE, ADDRESS = "gpufleet-failures", "10.213.77.40"
+NODE, ADDRESS = "gpufleet-failures", "10.213.77.201"
 PLAYBOOK = Path(__file__).resolve().parent / "scripted_failures.yml"
 FOLDER = ROOT / "rehearsal" / "scripted_server" / "failures"
 HOLDER = Path(__file__).resolve().parent / "memory_holder.py"

@@ -21,7 +21,7 @@ import pytest
 from ansible_collections.gpufleet.sglang.tests.integration.plays import ENVIRONMENT, ROOT, STATE
 
 NAME = "gpufleet-logs"
-ADDRESS = "10.213.77.50"
+ADDRESS = "10.213.77.202"
 UNIT = "watched.service"
 MODULE = "gpufleet.sglang.startup_status_info"
 TALKER = Path(__file__).with_name("talker.py")

@@ -34,13 +34,13 @@ from ansible_collections.gpufleet.sglang.tests.integration.scripted import (
 )
 
 NODES = {
-    "gpufleet-watch-1": "10.213.77.70",
-    "gpufleet-watch-cut": "10.213.77.72",
-    "gpufleet-watch-journald": "10.213.77.73",
-    "gpufleet-watch-vacuum": "10.213.77.74",
-    "gpufleet-watch-noise": "10.213.77.75",
+    "gpufleet-watch-1": "10.213.77.210",
+    "gpufleet-watch-cut": "10.213.77.212",
+    "gpufleet-watch-journald": "10.213.77.213",
+    "gpufleet-watch-vacuum": "10.213.77.214",
+    "gpufleet-watch-noise": "10.213.77.215",
 }
-IDENTITY = {"gpufleet-identity": "10.213.77.90"}
+IDENTITY = {"gpufleet-identity": "10.213.77.216"}
 RELEASE = "0.5.23"
 STARTS = 20
 # So many starts at a time: the lag shall be that of the watch, and not of a controller that has more to do than cores.

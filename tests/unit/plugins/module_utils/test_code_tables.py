@@ -5,22 +5,24 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils import problems
-from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.problem_codes import CODES as CAPACITY
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.problem_codes import CODES as MEMORY
-from ansible_collections.gpufleet.sglang.plugins.module_utils.model.refusal_codes import CODES as MODEL
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.refusal_codes import CODES as PLACEMENT
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.problem_codes import CODES as LAUNCH
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.problem_codes import CODES as SERVE
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.problem_codes import CODES as START
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.refusal_codes import CODES as TOPOLOGY
 
 PLUGINS = Path(problems.__file__).resolve().parent.parent
-CODES = {**CAPACITY, **MEMORY, **MODEL, **PLACEMENT, **LAUNCH, **SERVE, **START, **TOPOLOGY}
+TABLES = [*PLUGINS.rglob("problem_codes.py"), *PLUGINS.rglob("refusal_codes.py")]
+CODES: dict[str, problems.ProblemCode] = {
+    code: entry
+    for table in TABLES
+    for code, entry in importlib.import_module(
+        ".".join(
+            (problems.__name__.rpartition(".")[0], *table.relative_to(PLUGINS / "module_utils").with_suffix("").parts)
+        )
+    ).CODES.items()
+}
 
 
 def stated_severities() -> set[tuple[str, str]]:
