@@ -34,7 +34,7 @@ _EFI_FOLDER = "boot/efi/EFI"
 _EFI_FOLDERS_LIMIT = 32
 _ENVIRONMENTS = ("boot/grub2/grubenv", "boot/grub/grubenv")
 _LINKS_TO_EFI = ("boot/grub2/grubenv", "etc/grub2-efi.cfg")
-_ENTRY_FOLDERS = ("boot/loader/entries", "efi/loader/entries", "boot/efi/loader/entries")
+ENTRY_FOLDERS = ("boot/loader/entries", "efi/loader/entries", "boot/efi/loader/entries")
 _MENU_LIMIT = 8 << 20
 _ENTRIES_LIMIT = 256
 _LOADER_VARIABLES = "sys/firmware/efi/efivars/{}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
@@ -102,7 +102,7 @@ def _read_entries(tree: Tree, folder: str) -> list[BlsEntry]:
     return [parse_entry(name, tree.text(f"{folder}/{name}") or "") for name in names]
 
 
-def _loader_variable(tree: Tree, name: str) -> str | None:
+def loader_variable(tree: Tree, name: str) -> str | None:
     """A variable of systemd-boot's: four bytes of attributes, then UTF-16 with a zero at its end."""
     data = tree.data(_LOADER_VARIABLES.format(name), 4096)
     return data[4:].decode("utf-16-le", "replace").rstrip("\0") or None if data else None
@@ -141,10 +141,10 @@ def _assumed_menu(tree: Tree, entries: Sequence[BlsEntry], default: str | None, 
 
 def read_next_boot(tree: Tree, kernels: Sequence[Kernel]) -> NextBoot:
     releases = [kernel.release for kernel in kernels]
-    folder = next((name for name in _ENTRY_FOLDERS if tree.is_folder(name)), None)
+    folder = next((name for name in ENTRY_FOLDERS if tree.is_folder(name)), None)
     entries = _read_entries(tree, folder) if folder else []
     default = assignments(tree.text("etc/default/grub")).get("GRUB_DEFAULT")
-    systemd_boot = (_loader_variable(tree, "LoaderInfo") or "").startswith("systemd-boot")
+    systemd_boot = (loader_variable(tree, "LoaderInfo") or "").startswith("systemd-boot")
     denied = False
     if not systemd_boot:
         menu = _read_menu(tree)
@@ -155,6 +155,6 @@ def read_next_boot(tree: Tree, kernels: Sequence[Kernel]) -> NextBoot:
     if folder and entries and not denied:
         loader = tree.text(f"{folder[: -len('/entries')]}/loader.conf") or ""
         named = next((line.split()[1] for line in loader.splitlines() if re.match(r"default\s+\S", line)), None)
-        chosen = _loader_variable(tree, "LoaderEntryDefault") or named
-        return next_boot_by_systemd_boot(entries, chosen, _loader_variable(tree, "LoaderEntryOneShot"), releases)
+        chosen = loader_variable(tree, "LoaderEntryDefault") or named
+        return next_boot_by_systemd_boot(entries, chosen, loader_variable(tree, "LoaderEntryOneShot"), releases)
     return next_boot_by_age(default, kernels)

@@ -16,7 +16,7 @@ _POLICIES_LIMIT = 8192
 _NAME_LIMIT = 64
 
 
-def _policies(tree: Tree) -> list[str]:
+def policies(tree: Tree) -> list[str]:
     """A policy covers one processor or several; older kernels show them below each processor only."""
     policies = [
         f"{_BASE}/cpufreq/{name}" for name in tree.names(f"{_BASE}/cpufreq") if name[:6] == "policy" and name[6:]
@@ -31,7 +31,7 @@ def read_cpu(tree: Tree) -> Cpu:
     governors: Counter[str] = Counter()
     preferences: Counter[str] = Counter()
     driver: str | None = None
-    for policy in _policies(tree):
+    for policy in policies(tree):
         governor = tree.line(f"{policy}/scaling_governor", _NAME_LIMIT)
         if governor is None or len(governor.split()) != 1:
             continue

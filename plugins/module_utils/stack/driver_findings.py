@@ -125,7 +125,7 @@ def nouveau_problems(driver: Driver, kernels: Sequence[Kernel]) -> list[Problem]
 
 def signature_problems(secure: SecureBoot, kernels: Sequence[Kernel]) -> list[Problem]:
     """Modules that the kernel will not take, where it takes signed ones only."""
-    if not _refuses_unsigned(secure):
+    if not refuses_unsigned(secure):
         return []
     found = []
     for kernel in _concerned(kernels):
@@ -139,7 +139,7 @@ def signature_problems(secure: SecureBoot, kernels: Sequence[Kernel]) -> list[Pr
     return found
 
 
-def _refuses_unsigned(secure: SecureBoot) -> bool:
+def refuses_unsigned(secure: SecureBoot) -> bool:
     """By what the kernel says of itself: its parameter and its lockdown, either of which is enough to refuse.
 
     Where one of the two is not known, Secure Boot is taken to bring it on, unless shim's validation is off.

@@ -73,8 +73,17 @@ def _layout(ident: bytes) -> _Layout | None:
     return _Layout(struct.Struct(f"{order}32xI10xHHH"), struct.Struct(f"{order}I12xIII12x"))
 
 
-def find_section(read: ReadAt, size: int, wanted: bytes, limit: int) -> bytes | None:
-    """The content of the section with this name."""
+@dataclass(frozen=True)
+class Section:
+    """A part of the file: where it lies in it, and how long it is."""
+
+    name: bytes
+    offset: int
+    size: int
+
+
+def read_sections(read: ReadAt, size: int) -> list[Section] | None:
+    """All sections in the file's order; None for what is no ELF file, is cut off or lies about its sizes."""
     start = read(0, 64)
     layout = _layout(start) if len(start) >= 16 and start.startswith(_MAGIC) else None
     if layout is None or len(start) < layout.header.size:
@@ -94,20 +103,25 @@ def find_section(read: ReadAt, size: int, wanted: bytes, limit: int) -> bytes | 
     entries = read(table, count * entry_size)
     if len(entries) < count * entry_size:
         return None
-    sections = [layout.section.unpack_from(entries, index * entry_size) for index in range(count)]
-
-    def content(index: int, most: int) -> bytes | None:
-        _name, offset, length, _link = sections[index]
-        if length > most or offset + length > size:
-            return None
-        return read(offset, length)
-
-    names = content(names_index, _NAMES_LIMIT)
+    found = [layout.section.unpack_from(entries, index * entry_size) for index in range(count)]
+    names = read_section(read, size, Section(b"", *found[names_index][1:3]), _NAMES_LIMIT)
     if names is None:
         return None
-    for index, (name, _offset, _length, _link) in enumerate(sections):
-        if names[name : name + len(wanted) + 1] == wanted + b"\0":
-            return content(index, limit)
+    return [Section(names[name:].split(b"\0", 1)[0], offset, length) for name, offset, length, _link in found]
+
+
+def read_section(read: ReadAt, size: int, section: Section, limit: int) -> bytes | None:
+    """The content of a section, where it lies within the file and is no longer than this."""
+    if section.size > limit or section.offset + section.size > size:
+        return None
+    return read(section.offset, section.size)
+
+
+def find_section(read: ReadAt, size: int, wanted: bytes, limit: int) -> bytes | None:
+    """The content of the section with this name."""
+    for section in read_sections(read, size) or ():
+        if section.name == wanted:
+            return read_section(read, size, section, limit)
     return None
 
 

@@ -24,7 +24,7 @@ _FIRST_BLACKWELL = 0x2900
 _GRACE_HOPPER = (0x2342, 0x2345, 0x2348)
 _NVIDIA = "nvidia"
 # Free drivers that take boards at boot, before NVIDIA's is installed.
-_IN_THE_WAY = ("nouveau", "nova_core", "NovaCore")
+IN_THE_WAY = ("nouveau", "nova_core", "NovaCore")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def served(boards: Sequence[Board]) -> list[Board]:
     """
     chosen = [board for board in boards if board.driver in (None, _NVIDIA)]
     if not any(board.driver == _NVIDIA for board in boards):
-        chosen = [board for board in boards if board.driver in (None, *_IN_THE_WAY)]
+        chosen = [board for board in boards if board.driver in (None, *IN_THE_WAY)]
     current = [board for board in chosen if not (board.display and _is_outdated(board.pci_id))]
     return current or chosen
 

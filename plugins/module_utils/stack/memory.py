@@ -106,7 +106,7 @@ def _read_page_size(tree: Tree, architecture: str | None, kernel: str | None) ->
     return page_size(architecture, kernel, config)
 
 
-def _read_shm(tree: Tree, memory: Mapping[str, int]) -> SharedMemory:
+def read_shm(tree: Tree, memory: Mapping[str, int]) -> SharedMemory:
     size = shm_from_mounts(tree.text("proc/self/mounts", 4 << 20), memory.get("MemTotal"))
     path = tree.path("dev/shm")
     if size is None or not tree.live or path is None:
@@ -145,7 +145,7 @@ def read_memory(tree: Tree, architecture: str | None, kernel: str | None) -> Mem
             limit_bytes=meminfo.get("CommitLimit"),
             committed_bytes=meminfo.get("Committed_AS"),
         ),
-        shm=_read_shm(tree, meminfo),
+        shm=read_shm(tree, meminfo),
         zone_reclaim_mode=small_number(tree.text("proc/sys/vm/zone_reclaim_mode")),
         numa_balancing=small_number(tree.text("proc/sys/kernel/numa_balancing")),
         free_by_order=parse_buddyinfo(tree.text("proc/buddyinfo"), page_bytes),
