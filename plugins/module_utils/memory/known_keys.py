@@ -85,6 +85,11 @@ def refuse_unknown_options(arguments: Mapping[str, Any], spec: Mapping[str, Any]
         nested = spec[key].get("options")
         if nested is None:
             continue
+        if spec[key].get("type") == "list":
+            for position, entry in enumerate(value if isinstance(value, (list, tuple)) else ()):
+                if isinstance(entry, Mapping):
+                    refuse_unknown_options(entry, nested, f"{where}{key}[{position}].")
+            continue
         if isinstance(value, (list, tuple, int, float)):
             raise Refusal(
                 "option_malformed",
