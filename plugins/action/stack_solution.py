@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.request import (
+    ARGUMENT_SPEC,
+    host_of,
+    wishes_of,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.solution import solution_as_dict, solve
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+
+
+class ActionModule(ActionBase):
+    """Solves on the controller: no connection, no change, the same in check mode."""
+
+    _requires_connection = False
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        result["changed"] = False
+        try:
+            _validated, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
+            host = host_of(arguments["topology"], arguments["stack"])
+            result["solution"] = solution_as_dict(solve(host, wishes_of(arguments["request"], host)))
+        except Refusal as refusal:
+            result.update(refusal.as_result())
+        except AnsibleActionFail as error:
+            remedy = "See ansible-doc gpufleet.sglang.stack_solution."
+            result.update(Refusal("arguments_invalid", str(error), remedy).as_result())
+        return result
