@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options that describe an environment, in the modules that look for it and that make it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.installation.asked import Asked
+
+RELEASE_OPTIONS: dict[str, dict[str, Any]] = {
+    "install_root": {"type": "path", "required": True},
+    "version": {"type": "str", "required": True},
+    "device": {"type": "str", "choices": ["cuda", "cpu"], "default": "cuda"},
+    "python": {"type": "path", "default": "/usr/bin/python3"},
+    "requirements": {"type": "str"},
+    "installer": {"type": "str", "choices": ["auto", "pip", "uv"], "default": "auto"},
+    "uv_version": {"type": "str"},
+    "wheelhouse": {"type": "path"},
+    "index_url": {"type": "str"},
+    "extra_index_urls": {"type": "list", "elements": "str", "default": []},
+    "require_hashes": {"type": "bool"},
+}
+
+
+def asked_from(params: Mapping[str, Any]) -> Asked:
+    return Asked(
+        version=params["version"],
+        device=params["device"],
+        python=params["python"],
+        requirements=params["requirements"],
+        installer=params["installer"],
+        uv_version=params["uv_version"],
+        wheelhouse=params["wheelhouse"],
+        index_url=params["index_url"],
+        extra_index_urls=tuple(params["extra_index_urls"]),
+        require_hashes=params["require_hashes"],
+        system_packages=tuple(params.get("system_packages") or ()),
+    )
