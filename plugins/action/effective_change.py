@@ -26,6 +26,7 @@ class ActionModule(ActionBase):
                 "generation": {"type": "str", "required": True},
                 "plan": {"type": "dict", "required": True},
                 "ledger_path": {"type": "path", "required": True},
+                "further_reasons": {"type": "list", "elements": "str", "default": []},
             }
         )
         status = self._execute_module(
@@ -41,7 +42,7 @@ class ActionModule(ActionBase):
         if status.get("failed"):
             return status
         ledger = status["ledger"]
-        change = compare(status["unit"], ledger, arguments["generation"])
+        change = compare(status["unit"], ledger, arguments["generation"], arguments["further_reasons"])
         meaning = change_lines(ledger.get("plan"), arguments["plan"]) if change.changed else []
         result.update(
             changed=change.changed,

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +45,13 @@ def is_in_force(unit: Mapping[str, Any], ledger: Mapping[str, Any]) -> bool:
     return bool(running and ledger and unit.get("invocation_id") == ledger.get("invocation_id"))
 
 
-def compare(unit: Mapping[str, Any], ledger: Mapping[str, Any], generation: str) -> Change:
-    """Compares the unit's state as M(gpufleet.sglang.startup_status_info) gives it with the rendered generation."""
+def compare(
+    unit: Mapping[str, Any], ledger: Mapping[str, Any], generation: str, further_reasons: Sequence[str] = ()
+) -> Change:
+    """Compares the unit's state as M(gpufleet.sglang.startup_status_info) gives it with the rendered generation.
+
+    C(further_reasons) are those that were found elsewhere.
+    """
     reasons = []
     state = unit.get("active_state")
     if unit.get("load_state") == "not-found":
@@ -59,6 +64,7 @@ def compare(unit: Mapping[str, Any], ledger: Mapping[str, Any], generation: str)
         reasons.append("the running process names no generation: it was not started from files of this collection")
     elif unit.get("generation") != generation and unit.get("main_pid"):
         reasons.append("the running process was started from other files, packages or model files than are rendered")
+    reasons += further_reasons
     proven = (
         not reasons
         and ledger.get("generation") == generation

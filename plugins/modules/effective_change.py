@@ -48,6 +48,11 @@ options:
     description: File on the node in which the last proven start is recorded. It may be missing.
     type: path
     required: true
+  further_reasons:
+    description: Reasons for a restart that were found elsewhere, such as another key; none of them is looked into.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: gpufleet.sglang.startup_status_info
   - module: gpufleet.sglang.wait_for_startup

@@ -43,6 +43,11 @@ options:
       - Key of the server, sent as a bearer token, and redacted wherever the server repeats it.
       - No endpoint that is asked for needs the key for administration.
     type: str
+  api_key_file:
+    description:
+      - File on the node that holds the key, such as C(/run/credentials/sglang-main.service/api_key), instead of
+        O(api_key). So the key is in no argument. A line break behind it is not of the key.
+    type: path
   headers:
     description: Further headers, for a proxy in front. Their values are redacted as well.
     type: dict
@@ -88,6 +93,9 @@ options:
       model_path:
         description: Path of the model that has to be loaded.
         type: str
+      asks_for_key:
+        description: Whether it has to be asked for a key, so that whoever shows none is turned away.
+        type: bool
   chat:
     description: Whether to ask for a chat completion, which needs a chat template.
     type: bool
@@ -313,6 +321,8 @@ failure:
 import math
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -367,14 +377,31 @@ def _check_ranges(params: Mapping[str, Any]) -> None:
             )
 
 
+def _key(params: Mapping[str, Any]) -> str | None:
+    path = params["api_key_file"]
+    if path is None:
+        return None if params["api_key"] is None else str(params["api_key"])
+    try:
+        # Not as any text: what is no key is said to be malformed, and by its name alone.
+        return Path(path).read_bytes().decode("ascii", "replace").rstrip("\r\n")
+    except OSError as error:
+        raise Refusal(
+            "key_unreadable",
+            f"The key in {path} cannot be read ({error.strerror}).",
+            "Give api_key_file as a file on the node, and run the task as root; that of a unit is there while it runs.",
+            {"path": path},
+        ) from error
+
+
 def _target(params: Mapping[str, Any]) -> Target:
     parts = parse_url(params["url"])
     headers = {str(name): str(value) for name, value in params["headers"].items()}
-    if params["api_key"] is not None:
-        check_headers({"Authorization": params["api_key"]})
-        headers["Authorization"] = f"Bearer {params['api_key']}"
+    key = _key(params)
+    if key is not None:
+        check_headers({"Authorization": key})
+        headers["Authorization"] = f"Bearer {key}"
     check_headers(headers)
-    secrets = [params["api_key"] or "", *(value for value in headers.values() if len(value) >= SHORTEST_SECRET)]
+    secrets = [key or "", *(value for value in headers.values() if len(value) >= SHORTEST_SECRET)]
     secure = parts.scheme == "https"
     files = (params["ca_path"], params["client_cert"], params["client_key"])
     return Target(
@@ -398,6 +425,7 @@ def _wanted(params: Mapping[str, Any]) -> Wanted:
         max_total_num_tokens=expected.get("max_total_num_tokens"),
         host_tokens=expected.get("host_tokens"),
         model_path=expected.get("model_path"),
+        asks_for_key=bool(expected.get("asks_for_key")),
         sglang_version=params["sglang_version"],
         canary=params["canary"],
         chat=params["chat"],
@@ -419,11 +447,13 @@ def _wanted(params: Mapping[str, Any]) -> Wanted:
 def _proven(params: Mapping[str, Any], target: Target, wanted: Wanted) -> Proof:
     client = make_client(target, wanted.request_seconds, wanted.timeout_seconds)
     main_pid = params["main_pid"]
+    others = {name: value for name, value in target.headers.items() if name != "Authorization"}
+    stranger = make_client(replace(target, headers=others), wanted.request_seconds, wanted.timeout_seconds)
 
     def listener() -> Check:
         return judge_owner(find_holders(target.port, target.host), main_pid, target.port)
 
-    return prove(client, wanted, uuid.uuid4().hex, None if main_pid is None else listener)
+    return prove(client, wanted, uuid.uuid4().hex, None if main_pid is None else listener, stranger)
 
 
 def _said(failed: Check, url: str) -> str:
@@ -435,6 +465,7 @@ def main() -> None:
         argument_spec={
             "url": {"type": "str", "default": "http://127.0.0.1:30000"},
             "api_key": {"type": "str", "no_log": True},
+            "api_key_file": {"type": "path", "no_log": False},
             "headers": {"type": "dict", "default": {}, "no_log": True},
             "validate_certs": {"type": "bool", "default": True},
             "ca_path": {"type": "path"},
@@ -450,6 +481,7 @@ def main() -> None:
                     "max_total_num_tokens": {"type": "int", "no_log": False},
                     "host_tokens": {"type": "int", "no_log": False},
                     "model_path": {"type": "str"},
+                    "asks_for_key": {"type": "bool", "no_log": False},
                 },
             },
             "chat": {"type": "bool", "default": True},
@@ -468,6 +500,7 @@ def main() -> None:
             "timeout_seconds": {"type": "float", "default": 900},
         },
         required_by={"client_key": ("client_cert",)},
+        mutually_exclusive=[("api_key", "api_key_file")],
         supports_check_mode=True,
     )
     try:

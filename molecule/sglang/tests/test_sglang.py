@@ -25,7 +25,7 @@ def test_the_service_runs_at_boot_and_as_its_own_user(host: Host) -> None:
 
 def test_the_service_user_cannot_log_in_nor_change_what_it_runs(host: Host) -> None:
     assert host.user("sglang").shell == "/usr/sbin/nologin"
-    for path in ("/opt/sglang/0.5.23/bin/python", "/etc/sglang/solo.yaml", f"/etc/systemd/system/{UNIT}"):
+    for path in ("/opt/sglang/solo/bin/python", "/etc/sglang/solo.yaml", f"/etc/systemd/system/{UNIT}"):
         assert host.file(path).user == "root"
         assert host.run(f"runuser -u sglang -- test -w {path}").failed
 
@@ -33,6 +33,32 @@ def test_the_service_user_cannot_log_in_nor_change_what_it_runs(host: Host) -> N
 def test_the_server_listens_on_loopback_only(host: Host) -> None:
     assert host.socket("tcp://127.0.0.1:30100").is_listening
     assert not host.socket("tcp://0.0.0.0:30100").is_listening
+
+
+def test_two_instances_serve_beside_each_other(host: Host) -> None:
+    for port, name in ((30100, "rehearsal-llama"), (30000, "other-llama")):
+        models = json.loads(host.check_output(f"curl --silent --fail http://127.0.0.1:{port}/v1/models"))
+        assert [model["id"] for model in models["data"]] == [name]
+
+
+def test_each_has_files_a_state_and_a_reservation_of_its_own(host: Host) -> None:
+    for name, port in (("solo", 30100), ("duo", 30000)):
+        assert host.service(f"sglang-{name}.service").is_running
+        reserved = json.loads(host.file(f"/etc/sglang/{name}.reserved.json").content_string)
+        assert reserved["ports"]["http"]["first"] == port
+        ledger = json.loads(host.file(f"/var/lib/sglang/{name}/ledger.json").content_string)
+        assert ledger["instance"] == name
+        assert ledger["plan"]["arguments"]["port"] == port
+
+
+def test_what_is_compiled_is_kept_for_the_next_start(host: Host) -> None:
+    pid = host.check_output(f"systemctl show -p MainPID --value {UNIT}")
+    environment = dict(
+        line.split("=", 1) for line in host.file(f"/proc/{pid}/environ").content_string.split("\0") if "=" in line
+    )
+    folder = host.file(environment["TRITON_CACHE_DIR"].rsplit("/", 1)[0])
+    assert folder.path.startswith("/var/cache/sglang/0.5.23-")
+    assert (folder.user, folder.mode) == ("sglang", 0o750)
 
 
 def test_the_server_answers(host: Host) -> None:
@@ -67,4 +93,5 @@ def test_the_unit_is_confined(host: Host) -> None:
     verdict = host.check_output(f"systemd-analyze security --no-pager {UNIT} | tail -n 1")
     exposure = re.search(r"exposure level.*: ([\d.]+) ", verdict)
     assert exposure, verdict
-    assert float(exposure[1]) <= 6.0, verdict
+    # Measured: 2.0 (systemd 252). What is left are its network, its devices and the files of its model.
+    assert float(exposure[1]) <= 2.5, verdict

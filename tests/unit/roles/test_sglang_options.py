@@ -11,8 +11,8 @@ from pathlib import Path
 import yaml
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "sglang"
-# Of the node and not of an instance.
-NOT_OF_AN_INSTANCE = {"sglang_instance", "sglang_instances"}
+# Of the node, or of one run.
+NOT_OF_AN_INSTANCE = {"sglang_instance", "sglang_instances", "sglang_instances_absent", "sglang_rollback_reason"}
 
 
 def test_every_variable_of_the_role_can_be_said_for_one_instance() -> None:

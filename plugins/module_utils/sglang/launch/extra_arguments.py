@@ -99,7 +99,7 @@ def _refuse_by_name(facts: VersionFacts, key: str, flag: str) -> None:
         raise Refusal(
             "secret_in_arguments",
             f"extra_arguments holds {key}: SGLang prints its arguments in the journal and under /server_info.",
-            "Leave it out, and let a proxy before the server ask for the key.",
+            "Leave it out. The role sglang hands keys over as credentials (sglang_api_key, sglang_admin_api_key).",
             {"flag": flag},
         )
     if flag in OWNED_FLAGS:

@@ -182,10 +182,15 @@ CODES: dict[str, ProblemCode] = {
         "Two parts of one server would bind the same port.",
         "Give each a port of its own.",
     ),
+    "ports_exhausted": ProblemCode(
+        "error",
+        "No range of ports is left for an instance that leaves its port open.",
+        "Set sglang_port for it.",
+    ),
     "secret_in_arguments": ProblemCode(
         "error",
         "A flag of extra_arguments holds a secret, and SGLang prints its arguments.",
-        "Leave it out, and let a proxy before the server ask for the key.",
+        "Leave it out. The role sglang hands keys over as credentials (sglang_api_key, sglang_admin_api_key).",
     ),
     "sglang_version_malformed": ProblemCode(
         "error",

@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.se
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.answers import Answer, count, rows, shown
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import (
+    TOKEN_IDS,
     Call,
     Check,
     Client,
@@ -156,6 +157,26 @@ def check_model_name(answer: Answer, expected: str | None) -> Check:
         f"The server serves {said} under that port, and {expected} is expected: another server, or another name.",
         "Give the name that the server was started with, or look at who holds the port.",
     )
+
+
+def check_asks_for_key(stranger: Client) -> Check:
+    """Whether whoever shows no key is turned away, from what lists models as from what generates."""
+    calls = (Call("GET", "/v1/models", None, MODELS_SECONDS), generate_call([TOKEN_IDS[0]], 1, seconds=MODELS_SECONDS))
+    for call in calls:
+        answer = stranger.send(call)
+        if answer.status not in (401, 403):
+            found = answer.status or answer.words()
+            return Check(
+                "asks_for_key",
+                False,
+                found,
+                401,
+                "key_not_asked_for",
+                f"The server is to ask for a key, and {call.path} without one gave {found}.",
+                "Stop it, and look at how it was started: it runs without its key, or something in front adds it.",
+                values={"status": answer.status or None},
+            )
+    return Check("asks_for_key", True, 401, 401)
 
 
 def check_own_token(client: Client, dice: random.Random, facts: ServingFacts) -> Check:

@@ -164,10 +164,20 @@ CODES: dict[str, ProblemCode] = {
         "A host tier was planned, and the server says that HiCache or the radix cache is off.",
         "Start it with enable_hierarchical_cache and without disable_radix_cache, or set canary to false.",
     ),
+    "key_not_asked_for": ProblemCode(
+        "error",
+        "The server is to ask for a key and answers without one.",
+        "Stop it, and look at how it was started: it runs without its key, or something in front adds it.",
+    ),
     "key_rejected": ProblemCode(
         "error",
         "The server did not accept the API key.",
         "Give the server's own key as api_key.",
+    ),
+    "key_unreadable": ProblemCode(
+        "error",
+        "The file that holds the API key cannot be read.",
+        "Give api_key_file as a file on the node, and run the task as root.",
     ),
     "listener_is_another": ProblemCode(
         "error",

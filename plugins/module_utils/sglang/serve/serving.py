@@ -39,6 +39,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.churn
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.drafts import keeps_draft
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.gate import (
     MODELS_SECONDS,
+    check_asks_for_key,
     check_chat,
     check_health,
     check_health_again,
@@ -64,6 +65,7 @@ class Wanted:
     max_total_num_tokens: int | None = None
     host_tokens: int | None = None
     model_path: str | None = None
+    asks_for_key: bool = False
     sglang_version: str | None = None
     canary: bool = True
     chat: bool = True
@@ -74,8 +76,14 @@ class Wanted:
     timeout_seconds: float = 300.0
 
 
-def prove(client: Client, wanted: Wanted, seed: str, listener: Callable[[], Check] | None = None) -> Proof:
-    """Everything in turn; what depends on a check that failed is not tried.
+def prove(
+    client: Client,
+    wanted: Wanted,
+    seed: str,
+    listener: Callable[[], Check] | None = None,
+    stranger: Client | None = None,
+) -> Proof:
+    """Everything in turn; what depends on a check that failed is not tried. C(stranger) asks without the key.
 
     C(listener) looks who listens: before anything is sent to it, and again at the end, as a unit may start anew.
     """
@@ -86,6 +94,10 @@ def prove(client: Client, wanted: Wanted, seed: str, listener: Callable[[], Chec
         proof.checks.append(listener())
     if proof.failed:
         return proof
+    if wanted.asks_for_key and stranger is not None:
+        proof.checks.append(check_asks_for_key(stranger))
+        if proof.failed:
+            return proof
     models = client.get("/v1/models", MODELS_SECONDS)
     proof.checks.append(check_model_name(models, wanted.served_model_name))
     if proof.failed:
@@ -268,7 +280,7 @@ def _ranks_unproven(ranks: Sequence[str], of: int) -> Problem:
 
 def would_check(wanted: Wanted) -> list[str]:
     """Names of the checks, in order."""
-    names = ["health", "served_model_name", "generate"]
+    names = ["health", *(["asks_for_key"] if wanted.asks_for_key else []), "served_model_name", "generate"]
     names += ["sglang_version"] if wanted.sglang_version else []
     names += ["model_path"] if wanted.model_path else []
     names += ["chat_completion"] if wanted.chat else []

@@ -45,6 +45,12 @@ def test_each_difference_is_a_reason_to_restart(unit: dict[str, Any], word: str)
     assert word in change.reasons[0]
 
 
+def test_reasons_that_were_found_elsewhere_count_as_well() -> None:
+    change = compare(UNIT, LEDGER, "g1", ["the driver has changed since the start"])
+    assert (change.changed, change.proven) == (True, False)
+    assert change.reasons == ("the driver has changed since the start",)
+
+
 @pytest.mark.parametrize(
     "ledger", [{}, {**LEDGER, "invocation_id": "a0"}, {**LEDGER, "generation": "g0"}], ids=["none", "older", "other"]
 )

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +100,37 @@ def test_key_is_sent_and_not_returned(capsys: pytest.CaptureFixture[str]) -> Non
     assert not result.get("failed"), result
     assert "sk-test-key" not in json.dumps(result)
     assert refused["failed"] and "The API key was not accepted" in refused["msg"]
+
+
+def test_key_is_read_from_a_file_of_the_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "api_key"
+    path.write_text(f"{SENTINEL}\n", encoding="utf-8")
+    server = FakeServer(api_key=SENTINEL)
+    with listening(server.ask) as url:
+        arguments = {"url": url, "api_key_file": str(path), "expected": {**EXPECTED, "asks_for_key": True}}
+        out = printed(capsys, **arguments, canary=False)
+    result = json.loads(out)
+    assert not result.get("failed"), result["msg"]
+    assert next(check for check in result["checks"] if check["name"] == "asks_for_key")["ok"] is True
+    assert SENTINEL not in out
+
+
+def test_server_that_answers_without_its_key_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "api_key"
+    path.write_text(SENTINEL, encoding="utf-8")
+    server = FakeServer()
+    with listening(server.ask) as url:
+        arguments = {"url": url, "api_key_file": str(path), "expected": {**EXPECTED, "asks_for_key": True}}
+        result = run(capsys, **arguments, canary=False)
+    assert result["failed"]
+    assert result["failure"]["code"] == "key_not_asked_for"
+    assert [check["name"] for check in result["checks"]] == ["health", "asks_for_key"]
+
+
+def test_key_that_cannot_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(capsys, api_key_file=str(tmp_path / "none"))
+    assert result["failure"]["code"] == "key_unreadable"
+    assert str(tmp_path / "none") in result["msg"]
 
 
 def test_failure_is_one_clear_message(capsys: pytest.CaptureFixture[str]) -> None:

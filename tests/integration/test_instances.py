@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, gpufleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Two instances of the real server on one node, from one list."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpufleet.sglang.tests.integration.plays import Node, Outcome, boot, play
+
+# Quick to start and to prove: this is about two of them.
+SMALL: dict[str, Any] = {
+    "sglang_tensor_parallel_size": 1,
+    "sglang_hicache_ratio": 2,
+    "sglang_burn_in_requests": 1,
+    "sglang_canary": False,
+    "sglang_chat_check": False,
+}
+CPU = {
+    "PYTHONPATH": "/usr/local/share/rehearsal/sglang_on_cpu",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+}
+LIST: list[dict[str, Any]] = [
+    {"instance": "chat", "port": 30020, "environment": {**CPU, "SGLANG_CPU_OMP_THREADS_BIND": "0"}},
+    {"instance": "code", "port": None, "environment": {**CPU, "SGLANG_CPU_OMP_THREADS_BIND": "1"}},
+]
+
+
+def run(*words: str, entries: list[dict[str, Any]] | None = None, **said: Any) -> Outcome:
+    values = {**SMALL, "sglang_instances": LIST if entries is None else entries, **said}
+    return play("--limit", "node", "-e", json.dumps(values), *words)
+
+
+def state(node: Node, instance: str) -> dict[str, str]:
+    shown = node.run(f"systemctl show sglang-{instance}.service -p InvocationID,ActiveState,NRestarts,MainPID")
+    return dict(line.split("=", 1) for line in shown.splitlines())
+
+
+def files(node: Node) -> str:
+    return node.run("find /etc/sglang /etc/systemd/system -maxdepth 3 -type f -exec sha256sum {} + | sort")
+
+
+@pytest.fixture(scope="module")
+def first_run(node: Node) -> Outcome:
+    boot()
+    node.run("systemctl disable --now 'sglang-*.service'; rm -rf /etc/sglang /etc/systemd/system/sglang-*", check=False)
+    node.run("systemctl daemon-reload")
+    return run()
+
+
+def test_both_serve_and_each_is_proven(first_run: Outcome, node: Node) -> None:
+    assert first_run.status == 0, first_run.output
+    for name, port in (("chat", 30020), ("code", 30000)):
+        assert state(node, name)["ActiveState"] == "active"
+        ledger = json.loads(node.run(f"cat /var/lib/sglang/{name}/ledger.json"))
+        assert ledger["instance"] == name
+        assert ledger["invocation_id"] == state(node, name)["InvocationID"]
+        assert all(check["ok"] is not False for check in ledger["proof"]["checks"])
+        assert node.run(f"curl -sf http://127.0.0.1:{port}/health -o /dev/null -w '%{{http_code}}'") == "200"
+
+
+def test_both_run_in_a_sandbox_that_is_measured(first_run: Outcome, node: Node) -> None:
+    for name in ("chat", "code"):
+        said = node.run(f"systemd-analyze security --no-pager sglang-{name}.service | tail -n 1")
+        exposure = re.search(r"exposure level.*: ([\d.]+) ", said)
+        assert exposure, said
+        assert float(exposure[1]) <= 2.5, said
+
+
+def test_a_second_run_keeps_ports_and_changes_nothing(first_run: Outcome, node: Node) -> None:
+    before = files(node), state(node, "chat"), state(node, "code")
+    # The other way round, the same ones are meant.
+    again = run(entries=LIST[::-1])
+    assert again.status == 0, again.output
+    assert again.changed == 0, again.output
+    assert (files(node), state(node, "chat"), state(node, "code")) == before
+
+
+def test_a_change_of_one_leaves_the_other_alone(first_run: Outcome, node: Node) -> None:
+    chat, code = state(node, "chat"), state(node, "code")
+    changed = run(entries=[LIST[0], {**LIST[1], "hicache_ratio": 3}])
+    assert changed.status == 0, changed.output
+    assert state(node, "chat") == chat
+    assert state(node, "code")["InvocationID"] != code["InvocationID"]
+
+
+WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "a name twice": ([LIST[0], LIST[0]], "2 entries of the name chat"),
+    "no name": ([{"port": 30020}], "nothing for its name"),
+    "an unknown key": ([{**LIST[0], "hicache_rato": 2}], "the closest is hicache_ratio"),
+    "another type": ([{**LIST[0], "port": "http"}], r"\(chat\): .*port"),
+    "a port twice": ([LIST[0], {**LIST[1], "port": 30020}], r"chat \(http, 30020\) and code \(http, 30020\)"),
+    "more memory than there is": (
+        [{**LIST[0], "hicache_ratio": 20000}, {**LIST[1], "hicache_ratio": 20000}],
+        r"hicache\.ratio to",
+    ),
+    "one that is to be gone": (LIST, "both name chat"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG, ids=str)
+def test_what_cannot_be_is_refused_before_any_is_touched(first_run: Outcome, node: Node, case: str) -> None:
+    entries, expected = WRONG[case]
+    before = files(node), state(node, "chat"), state(node, "code")
+    more = {"sglang_instances_absent": ["chat"]} if case == "one that is to be gone" else {}
+    refused = run(entries=entries, **more)
+    assert refused.status == 2, refused.output
+    assert re.search(expected, "".join(refused.errors), re.DOTALL), refused.output
+    assert (files(node), state(node, "chat"), state(node, "code")) == before
+
+
+def test_a_sandbox_that_denies_is_found_while_the_old_server_serves(first_run: Outcome, node: Node) -> None:
+    before = state(node, "chat")
+    folder = "/etc/systemd/system/sglang-chat.service.d"
+    node.run(f"mkdir {folder} && printf '[Service]\\nInaccessiblePaths=/srv/models\\n' >{folder}/10-closed.conf")
+    try:
+        refused = run(entries=[{**LIST[0], "hicache_ratio": 4}, LIST[1]])
+    finally:
+        node.run(f"rm -r {folder} && systemctl daemon-reload")
+    assert refused.status == 2, refused.output
+    assert re.search(r"cannot read /srv/models/rehearsal-llama/config.json \(E[A-Z]+", "".join(refused.errors))
+    assert state(node, "chat") == before
+
+
+def test_one_that_no_list_names_goes_on_and_is_reported(first_run: Outcome, node: Node) -> None:
+    before = state(node, "code")
+    told = run(entries=[LIST[0]])
+    assert told.status == 0, told.output
+    assert re.search(r"does not name: code", told.output), told.output
+    assert state(node, "code") == before
+
+
+def test_one_that_shall_be_gone_is_gone_but_for_its_state(first_run: Outcome, node: Node) -> None:
+    chat = state(node, "chat")
+    gone = run(entries=[LIST[0]], sglang_instances_absent=["code"])
+    assert gone.status == 0, gone.output
+    assert node.run("ls /etc/sglang | grep code; ls /etc/systemd/system | grep code", check=False) == ""
+    assert node.run("ls /var/lib/sglang/code/ledger.json") != ""
+    assert state(node, "code")["ActiveState"] == "inactive"
+    assert state(node, "chat") == chat
+    assert run(entries=[LIST[0]], sglang_instances_absent=["code"]).changed == 0
