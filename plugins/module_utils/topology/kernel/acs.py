@@ -23,6 +23,20 @@ REDIRECTS = 0x04 | 0x08 | 0x20
 def acs_control(config: bytes | None) -> int | None:
     """The control register; 0 where the port has no such services, None where that cannot be seen: without root the
     kernel shows the first 64 bytes, and conventional PCI has 256."""
+    place = _place(config)
+    if config is None or place is None or place == 0:
+        return place
+    control = config[place : place + 2]
+    return int.from_bytes(control, "little") if len(control) == 2 else None
+
+
+def acs_place(config: bytes | None) -> int | None:
+    """Where in the configuration space the control register lies; None where there is none to be seen."""
+    return _place(config) or None
+
+
+def _place(config: bytes | None) -> int | None:
+    """0 where the port has no such services, None where that cannot be seen."""
     if config is None or len(config) < _FIRST + 4:
         return None
     place, seen = _FIRST, set()
@@ -32,8 +46,7 @@ def acs_control(config: bytes | None) -> int | None:
         if header == _SILENT:
             return None
         if header & 0xFFFF == _ACS:
-            control = config[place + _CONTROL_AT : place + _CONTROL_AT + 2]
-            return int.from_bytes(control, "little") if len(control) == 2 else None
+            return place + _CONTROL_AT
         place = header >> 20 & 0xFFC
         if place == 0:
             return 0
