@@ -72,51 +72,43 @@ def serving(node: Node) -> Any:
 
 
 def test_a_change_that_fails_goes_back_and_is_not_tried_again(serving: Serving) -> None:
+    first = serving.generation()
+    assert serving.kept() == [first]
+    assert site(sglang_max_running_requests=3).status == 0
     proven = serving.generation()
-    assert serving.kept() == [proven]
+    assert serving.kept() == [proven, first]
 
-    failed = site(BROKEN, sglang_rollback=True)
+    failed = site(BROKEN, sglang_max_running_requests=3, sglang_rollback=True)
     told = " ".join(failed.errors[-1].split())
     assert failed.recap["node"]["failed"] == 1, failed.output
     assert f"{UNIT} went back to generation {proven[:12]}" in told, failed.output
     assert "has been proven again and serves" in told
     assert serving.generation() == proven
-    assert serving.kept() == [proven]
+    assert serving.kept() == [proven, first]
 
     back = serving.invocation()
-    again = site(BROKEN, sglang_rollback=True)
+    again = site(BROKEN, sglang_max_running_requests=3, sglang_rollback=True)
     assert "was put into force and failed" in " ".join(again.errors[-1].split()), again.output
     assert again.changed == 0
     assert serving.invocation() == back
 
-    unchanged = site()
+    unchanged = site(sglang_max_running_requests=3)
     assert (unchanged.status, unchanged.changed) == (0, 0), unchanged.output
     assert serving.invocation() == back
 
 
 def test_a_person_goes_back_from_what_works(serving: Serving) -> None:
-    before = serving.generation()
-    assert site(sglang_max_running_requests=3).status == 0
-    after = serving.generation()
-    assert serving.kept() == [after, before]
-
+    left, before = serving.kept()
     asked = {**DECLARED, "sglang_max_running_requests": 3, "sglang_rollback_reason": "it answers too slowly"}
     predicted = play("--limit", "node", "--check", "-e", json.dumps(asked), playbook="gpufleet.sglang.rollback")
     assert predicted.status == 0, predicted.output
-    assert serving.generation() == after
+    assert serving.generation() == left
 
     done = play("--limit", "node", "-e", json.dumps(asked), playbook="gpufleet.sglang.rollback")
     assert done.status == 0, done.output
     assert serving.generation() == before
-    assert serving.kept() == [before, after]
+    assert serving.kept() == [before, left]
 
     refused = site(sglang_max_running_requests=3)
     assert "left by hand (it answers too slowly)" in " ".join(refused.errors[-1].split()), refused.output
     assert serving.generation() == before
-
-
-def test_without_leave_a_failed_change_stays_where_it_is_and_says_why(serving: Serving) -> None:
-    failed = site(BROKEN, sglang_retry_failed=True)
-    assert failed.recap["node"] | {"failed": 1, "rescued": 0} == failed.recap["node"], failed.output
-    assert serving.node.run(f"systemctl is-active {UNIT}", check=False) != "active"
-    assert site(sglang_retry_failed=True).status == 0
