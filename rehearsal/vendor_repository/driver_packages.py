@@ -211,6 +211,7 @@ def fabric_packages(release: str) -> Iterator[Package]:
         {},
         {
             "usr/bin/nvidia-imex": daemon,
+            "etc/nvidia-imex/config.cfg": text("LOG_LEVEL=4\n"),
             f"{UNITS}/nvidia-imex.service": unit("NVIDIA IMEX service", "nvidia-imex"),
         },
         {"prerm": STOP.format(unit="nvidia-imex.service")},

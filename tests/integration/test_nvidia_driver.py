@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role of the driver against a signed repository laid out as NVIDIA's, on a node that plays a machine with GPUs.
+"""The role of the driver against signed repositories, on three nodes that play machines with GPUs.
 
-One story on one host, each part going on where the one before ended: refusals on a bare host, an installation that is
-killed in its middle, a change of branch while GPUs are in use, packages that somebody else left half installed, and the
-way back. apt, dpkg, systemd and reboots are real; see rehearsal/vendor_repository/README.md for what is not.
+One story, each part going on where the one before ended, and each a single play over the hosts that take part in it:
+refusals on bare hosts, an installation that is killed in its middle, changes of branch while GPUs are in use, packages
+that somebody else left half installed, a kernel that came without a module, and the ways back. apt, dpkg, systemd and
+reboots are real; see rehearsal/vendor_repository/README.md for what is not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import http.server
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,65 +25,46 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.tests.integration.plays import ENVIRONMENT, ROOT, STATE, Outcome, Play
+from ansible_collections.gpufleet.sglang.tests.integration.driver_machines import (
+    PREPARE_REFUSALS,
+    REPOSITORIES,
+    UNDO_REFUSALS,
+    VENDOR,
+    Machine,
+    boot_machines,
+    remove_machines,
+)
+from ansible_collections.gpufleet.sglang.tests.integration.plays import Outcome, Play
 
-NAME, ADDRESS = "gpufleet-driver-node", "10.213.77.41"
-REPOSITORIES = STATE / "repositories"
-RECORD = "/var/lib/gpufleet/nvidia_driver.json"
-OLD, NEW, OTHER = "570.195.03", "590.48.01", "580.95.05"
+OLD, FIRST, LAST_OF_BRANCH, NEW = "570.195.03", "580.95.05", "580.105.08", "590.48.01"
+DEBIAN = "550.163.01"
 
 
 @dataclass(frozen=True)
-class Machine:
-    def run(self, command: str, *, check: bool = True) -> str:
-        done = subprocess.run(
-            ["ssh", "-F", STATE / "ssh_config", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", NAME, command],
-            check=False,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-        if check and done.returncode:
-            pytest.fail(f"{command}: {done.stdout}{done.stderr}")
-        return done.stdout.strip()
+class Fleet:
+    """The hosts by name, and the folder in which what is asked of them is written."""
 
-    def record(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.run(f"cat {RECORD}"))
-        return told
+    switched: Machine
+    bridged: Machine
+    domain: Machine
+    folder: Path
 
-    def driver(self) -> tuple[str, str, str]:
-        """Release of the loaded module, of the package, and of the module that is installed."""
-        query = "dpkg-query -W -f '${Version}' nvidia-driver-cuda"
-        on_disk = "tr '\\0' '\\n' </lib/modules/$(cat /proc/sys/kernel/osrelease)/updates/dkms/nvidia.ko"
-        return (
-            self.run("cat /sys/module/nvidia/version"),
-            self.run(query).removesuffix("-1"),
-            self.run(f"{on_disk} | sed -n s/^version=//p"),
+    def begin(self, *arguments: str, **asked: dict[str, Any]) -> Play:
+        """A play on the hosts that are named, with options of the role for each."""
+        hosts = {}
+        for host, options in asked.items():
+            entry = options.pop("entry_point", "main")
+            hosts[host] = {"entry_point": entry, **{f"nvidia_driver_{name}": value for name, value in options.items()}}
+        wanted = self.folder / "asked.yml"
+        wanted.write_text(json.dumps({"machine": {"hosts": hosts}}), encoding="utf-8")
+        return Play(
+            *("-i", str(wanted), "--limit", ",".join(asked), *arguments),
+            playbook="tests/integration/nvidia_driver.yml",
+            inventory="../tests/integration/nvidia_driver_hosts.yml",
         )
 
-    def boots(self) -> int:
-        return int(self.run("journalctl --list-boots --quiet | wc -l"))
-
-    def fingerprint(self) -> str:
-        """What must not move when a play is refused."""
-        folders = "/etc/apt /etc/modprobe.d /etc/systemd/system /var/lib/gpufleet"
-        files = f"find {folders} -type f -exec sha256sum {{}} + | sort"
-        return self.run(f"dpkg-query -W; apt-mark showhold; {files}", check=False)
-
-
-def begin(*arguments: str, **variables: Any) -> Play:
-    wanted = json.dumps({f"nvidia_driver_{name}": value for name, value in variables.items()})
-    return Play(
-        *arguments,
-        "-e",
-        wanted,
-        playbook="tests/integration/nvidia_driver.yml",
-        inventory="../tests/integration/nvidia_driver_hosts.yml",
-    )
-
-
-def driver(*arguments: str, **variables: Any) -> Outcome:
-    return begin(*arguments, **variables).finish()
+    def play(self, *arguments: str, **asked: dict[str, Any]) -> Outcome:
+        return self.begin(*arguments, **asked).finish()
 
 
 def said(outcome: Outcome) -> str:
@@ -91,31 +72,21 @@ def said(outcome: Outcome) -> str:
     return " ".join(outcome.output.split())
 
 
-@pytest.fixture(name="machine", scope="module")
-def _machine() -> Iterator[Machine]:
-    subprocess.run([ROOT / "rehearsal/vendor_repository/make-repositories"], check=True, env=ENVIRONMENT)
-    node = ROOT / "rehearsal/node"
-    up = [str(node / "up"), "--name", NAME, "--address", ADDRESS, "--suite", "trixie"]
-    subprocess.run([node / "down", NAME], check=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
-    subprocess.run(
-        [*up, "--mount", f"{REPOSITORIES}:/srv/repositories"], check=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL
-    )
-    machine = Machine()
-    machine.run("/srv/repositories/play-machine")
-    yield machine
-    subprocess.run([node / "down", NAME], check=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+def refused(outcome: Outcome, *hosts: str) -> bool:
+    """Whether these hosts ended with a failure and before anything was changed."""
+    counts = [outcome.recap[host] for host in hosts]
+    return all((count["failed"], count["changed"], count["unreachable"]) == (1, 0, 0) for count in counts)
 
 
-@pytest.fixture(name="served")
-def _served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A copy of the repository, and the address by which the node reaches it."""
-    folder = tmp_path / "repository"
-    shutil.copytree(REPOSITORIES / "debian13/x86_64", folder)
-    handler = functools.partial(Quiet, directory=os.fspath(folder))
-    with http.server.ThreadingHTTPServer(("10.213.77.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield folder, f"http://10.213.77.1:{server.server_address[1]}/"
-        server.shutdown()
+def passed(outcome: Outcome, *hosts: str) -> bool:
+    return all(outcome.recap[host]["failed"] + outcome.recap[host]["unreachable"] == 0 for host in hosts)
+
+
+@pytest.fixture(name="fleet", scope="module")
+def _fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    switched, bridged, domain = boot_machines()
+    yield Fleet(switched, bridged, domain, tmp_path_factory.mktemp("asked"))
+    remove_machines()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -123,187 +94,216 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-# A bare host ----------------------------------------------------------------------------------------------------------
-
-
-def test_check_mode_on_a_bare_host_predicts_and_touches_nothing(machine: Machine) -> None:
-    before = machine.fingerprint()
-    told = driver("--check", "--diff", allow_reboot=True)
-    assert told.status == 0, told.output
-    assert told.changed > 0
-    assert f"nvidia-driver-cuda={OTHER}-*" in told.output
-    assert "Reboot the host once. nouveau is loaded and holds 8 of 8 GPUs" in said(told)
-    assert "reboot needed is True" in told.output
-    assert "+blacklist nouveau" in told.output
-    assert machine.fingerprint() == before
-
-
-PREPARE_REFUSALS = """\
-set -e
-echo 1 >/etc/rehearsal/secure-boot && /etc/rehearsal/boot.d/50-machine
-sed -i 's/^Components: .*/& non-free/' /etc/apt/sources.list.d/debian.sources && apt-get -qq update
-DEBIAN_FRONTEND=noninteractive apt-get -qq install -y nvidia-smi >/dev/null
-mkdir -p /tmp/boot && cp -a /boot/. /tmp/boot/ && mount -t tmpfs -o size=1m boot /boot && cp -a /tmp/boot/. /boot/
-echo kernel >/boot/vmlinuz-99.0.0-custom && mkdir -p /lib/modules/99.0.0-custom/kernel && update-grub
-touch /usr/bin/unattended-upgrade
-echo 'APT::Periodic::Unattended-Upgrade "1";' >/etc/apt/apt.conf.d/20auto-upgrades
-echo 'Unattended-Upgrade::Origins-Pattern { "origin=*"; };' >/etc/apt/apt.conf.d/50unattended-upgrades
-systemctl unmask --quiet apt-daily-upgrade.timer
-"""
-UNDO_REFUSALS = """\
-set -e
-systemctl mask --quiet apt-daily-upgrade.timer
-rm -r /usr/bin/unattended-upgrade /etc/apt/apt.conf.d/20auto-upgrades /etc/apt/apt.conf.d/50unattended-upgrades
-umount /boot && rm -r /tmp/boot /lib/modules/99.0.0-custom && update-grub
-dpkg --purge nvidia-smi libnvidia-ml1 >/dev/null 2>&1
-sed -i 's/ non-free//' /etc/apt/sources.list.d/debian.sources && apt-get -qq update
-rm /etc/rehearsal/secure-boot && /etc/rehearsal/boot.d/50-machine
-"""
-
-
-def test_every_refusal_is_said_at_once_and_nothing_is_touched(machine: Machine) -> None:
-    machine.run(PREPARE_REFUSALS)
-    try:
-        before = machine.fingerprint()
-        told = driver(hold=False)
-        assert (told.status, told.changed) == (2, 0), told.output
-        for code, found in (
-            ("driver_headers_not_there", "linux-headers-99.0.0-custom"),
-            ("driver_module_would_be_unsigned", "mokutil --import"),
-            ("driver_nouveau_without_reboot", "nouveau is loaded and holds 8 of 8 GPUs"),
-            ("driver_no_space", "/boot has 0.00"),
-            ("driver_packages_conflict", "nvidia-smi 550.163.01"),
-            ("driver_unattended_upgrades", "hold"),
-        ):
-            assert f"[{code}]" in said(told), told.output
-            assert found in said(told), told.output
-        assert machine.fingerprint() == before
-    finally:
-        machine.run(UNDO_REFUSALS)
-
-
-def test_a_key_with_another_fingerprint_is_refused_with_both(machine: Machine) -> None:
-    before = machine.fingerprint()
-    told = driver(key="/srv/repositories/stranger.asc", allow_reboot=True)
-    assert (told.status, told.changed) == (2, 0), told.output
-    for name in ("stranger", "vendor"):
-        assert (REPOSITORIES / f"{name}.fingerprint").read_text(encoding="ascii").strip() in said(told), told.output
-    assert machine.fingerprint() == before
-
-
-def test_a_repository_that_was_tampered_with_is_refused(machine: Machine, served: tuple[Path, str]) -> None:
-    folder, address = served
-    release = folder / "InRelease"
+@pytest.fixture(name="mirror", scope="module")
+def _mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two copies of the repository that nobody may trust, and the address by which the nodes reach them."""
+    folder = tmp_path_factory.mktemp("mirror")
+    for name in ("tampered", "unsigned"):
+        shutil.copytree(VENDOR, folder / name)
+        (folder / name / "Release.gpg").unlink()
+    release = folder / "tampered/InRelease"
     release.write_text(release.read_text(encoding="ascii").replace("Label: NVIDIA", "Label: nvidia"), encoding="ascii")
-    (folder / "Release.gpg").unlink()
-    packages = machine.run("dpkg-query -W")
-    told = driver(source="mirror", repository_url=address, allow_reboot=True)
-    assert told.status == 2, told.output
-    assert f"apt does not accept {address}" in said(told), told.output
-    assert machine.run("dpkg-query -W") == packages
-    assert "nvidia" not in machine.run("ls /var/lib/apt/lists | grep -v debian", check=False)
+    (folder / "unsigned/InRelease").unlink()
+    handler = functools.partial(Quiet, directory=os.fspath(folder))
+    with http.server.ThreadingHTTPServer(("10.213.77.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://10.213.77.1:{server.server_address[1]}"
+        server.shutdown()
 
 
-# An installation that is killed ---------------------------------------------------------------------------------------
+# Bare hosts -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_installation_that_was_killed_in_its_middle_is_finished_by_the_next_run(machine: Machine) -> None:
-    machine.run("touch /etc/rehearsal/build-waits")
-    play = begin(version=OLD, allow_reboot=True)
+def test_check_mode_on_bare_hosts_predicts_and_touches_nothing(fleet: Fleet) -> None:
+    machines = (fleet.switched, fleet.bridged)
+    before = [machine.fingerprint() for machine in machines]
+    told = fleet.play("--check", "--diff", switched={"allow_reboot": True}, bridged={"allow_reboot": True})
+    assert told.status == 0, told.output
+    assert min(told.recap[host]["changed"] for host in ("switched", "bridged")) > 0
+    assert f"nvidia-driver-cuda={FIRST}-*" in told.output
+    assert "nvidia-open-kernel-dkms" in told.output
+    assert "Reboot the host once. nouveau is loaded and holds 8 of 8 GPUs" in said(told)
+    assert "Reboot the host once. nouveau is loaded and holds 2 of 2 GPUs" in said(told)
+    assert told.output.count("reboot needed is True") == 2
+    assert "+blacklist nouveau" in told.output
+    assert [machine.fingerprint() for machine in machines] == before
+
+
+def test_what_is_refused_is_said_at_once_and_nothing_is_touched(fleet: Fleet, mirror: str) -> None:
+    """A host with many faults, another with a key that is a stranger's, and one whose mirror was tampered with."""
+    fleet.switched.run(PREPARE_REFUSALS)
+    before = fleet.switched.fingerprint(), fleet.bridged.fingerprint(), fleet.domain.packages()
+    try:
+        told = fleet.play(
+            switched={"hold": False},
+            bridged={
+                "source": "folder",
+                "repository_url": "/srv/repositories/debian13/x86_64",
+                "key": "/srv/repositories/stranger.asc",
+                "key_fingerprint": fingerprint("vendor"),
+                "allow_reboot": True,
+            },
+            domain={"source": "mirror", "repository_url": f"{mirror}/tampered", "allow_reboot": True},
+        )
+        after = fleet.switched.fingerprint(), fleet.bridged.fingerprint(), fleet.domain.packages()
+    finally:
+        fleet.switched.run(UNDO_REFUSALS)
+    assert refused(told, "switched", "bridged"), told.output
+    assert told.recap["domain"]["failed"] == 1, told.output
+    assert after == before
+    for code, found in (
+        ("driver_headers_not_there", "linux-headers-99.0.0-custom"),
+        ("driver_module_would_be_unsigned", "mokutil --import"),
+        ("driver_nouveau_without_reboot", "nouveau is loaded and holds 8 of 8 GPUs"),
+        ("driver_no_space", "/boot has 0.00"),
+        ("driver_packages_conflict", "nvidia-smi 550.163.01"),
+        ("driver_unattended_upgrades", "hold"),
+    ):
+        assert f"[{code}]" in said(told), told.output
+        assert found in said(told), told.output
+    for name in ("stranger", "vendor"):
+        assert fingerprint(name) in said(told), told.output
+    assert f"apt does not accept {mirror}/tampered" in said(told), told.output
+    assert "nvidia" not in fleet.domain.run("ls /var/lib/apt/lists | grep -v debian", check=False)
+
+
+def fingerprint(name: str) -> str:
+    return (REPOSITORIES / f"{name}.fingerprint").read_text(encoding="ascii").strip()
+
+
+# Installations --------------------------------------------------------------------------------------------------------
+
+
+def test_an_installation_that_was_killed_in_its_middle_leaves_a_record(fleet: Fleet) -> None:
+    host = fleet.switched
+    host.run("touch /etc/rehearsal/build-waits")
+    play = fleet.begin(switched={"version": OLD, "allow_reboot": True})
     waited = "timeout 300 sh -c 'until pgrep -f \"[d]kms install\"; do sleep 0.2; done'"
-    assert machine.run(waited), "the module is built"
+    assert host.run(waited), "the module is built"
     play.kill()
     # Not only the controller is lost: the host's own package manager is killed as well, as by a power failure.
-    machine.run("pkill -KILL -x apt-get; pkill -KILL -x dpkg; pkill -KILL -f '[d]kms install'", check=False)
-    machine.run("rm /etc/rehearsal/build-waits")
-    assert machine.run("dpkg --audit") != ""
-    assert machine.record()["state"] == "installing"
+    host.run("pkill -KILL -x apt-get; pkill -KILL -x dpkg; pkill -KILL -f '[d]kms install'", check=False)
+    host.run("rm /etc/rehearsal/build-waits")
+    assert host.run("dpkg --audit") != ""
+    assert host.record()["state"] == "installing"
 
-    boots = machine.boots()
-    told = driver(version=OLD, allow_reboot=True)
+
+def test_the_next_run_finishes_it_and_debian_s_own_driver_is_installed_beside(fleet: Fleet, mirror: str) -> None:
+    """With an unsigned repository, which nothing is installed from, on the third host."""
+    boots = fleet.switched.boots(), fleet.bridged.boots()
+    packages = fleet.domain.packages()
+    told = fleet.play(
+        switched={"version": OLD, "allow_reboot": True},
+        bridged={"allow_reboot": True},
+        domain={"source": "mirror", "repository_url": f"{mirror}/unsigned", "allow_reboot": True},
+    )
+    assert passed(told, "switched", "bridged"), told.output
+    assert fleet.switched.run("dpkg --audit") == ""
+    assert fleet.switched.driver() == (OLD, OLD, OLD)
+    assert (fleet.switched.boots(), fleet.bridged.boots()) == (boots[0] + 1, boots[1] + 1)
+    assert (fleet.switched.record()["state"], fleet.switched.record()["before"]["version"]) == ("proven", None)
+    assert fleet.switched.services() == ["active", "active"]
+
+    assert fleet.bridged.driver("nvidia-smi") == (DEBIAN, DEBIAN, DEBIAN)
+    assert f"Driver Version: {DEBIAN}" in fleet.bridged.run("nvidia-smi")
+
+    assert told.recap["domain"]["failed"] == 1, told.output
+    assert f"apt does not accept {mirror}/unsigned" in said(told), told.output
+    assert "is not signed" in said(told), told.output
+    assert fleet.domain.packages() == packages
+
+
+def test_a_second_run_changes_nothing_and_a_branch_means_its_newest_release(fleet: Fleet) -> None:
+    told = fleet.play(
+        switched={"version": OLD, "allow_reboot": True},
+        bridged={"allow_reboot": True},
+        domain={"version": None, "branch": "580", "allow_reboot": True},
+    )
     assert told.status == 0, told.output
-    assert machine.run("dpkg --audit") == ""
-    assert machine.driver() == (OLD, OLD, OLD)
-    assert machine.boots() == boots + 1
-    assert (machine.record()["state"], machine.record()["before"]["version"]) == ("proven", None)
-    assert machine.run("systemctl is-active nvidia-persistenced nvidia-fabricmanager").split() == ["active", "active"]
-
-    again = driver(version=OLD, allow_reboot=True)
-    assert (again.status, again.changed) == (0, 0), again.output
+    assert (told.recap["switched"]["changed"], told.recap["bridged"]["changed"]) == (0, 0), told.output
+    assert fleet.domain.driver() == (LAST_OF_BRANCH, LAST_OF_BRANCH, LAST_OF_BRANCH)
+    assert fleet.domain.run("cat /etc/nvidia-imex/nodes_config.cfg").split() == ["10.0.0.1", "10.0.0.2"]
+    assert fleet.domain.run("systemctl is-active nvidia-imex") == "active"
 
 
-# A change of branch, across the one whose packages lost its number ----------------------------------------------------
+# Changes --------------------------------------------------------------------------------------------------------------
 
 
-def test_gpus_in_use_are_not_taken_away(machine: Machine) -> None:
-    machine.run("touch /dev/nvidia0; systemd-run --unit busy --property StandardInput=file:/dev/nvidia0 sleep infinity")
-    before = machine.fingerprint()
-    told = driver(version=NEW, allow_reboot=True)
-    machine.run("systemctl stop busy; rm /dev/nvidia0")
-    assert (told.status, told.changed) == (2, 0), told.output
+def test_what_would_harm_is_refused_again_on_hosts_that_have_a_driver(fleet: Fleet) -> None:
+    """GPUs in use, packages that somebody left half installed, and an older release that nobody said was meant."""
+    fleet.switched.run(
+        "touch /dev/nvidia0; systemd-run --unit busy --property StandardInput=file:/dev/nvidia0 sleep infinity"
+    )
+    following = fleet.bridged.run("sed -n 2p /srv/repositories/kernels")
+    fleet.bridged.run(
+        f"DEBIAN_FRONTEND=noninteractive apt-get -qq install -y linux-image-{following} >/dev/null && "
+        "dpkg --unpack /srv/repositories/debian13/x86_64/cuda-toolkit-13-0-config-common_*.deb >/dev/null"
+    )
+    machines = (fleet.switched, fleet.bridged, fleet.domain)
+    before = [machine.fingerprint() for machine in machines]
+    told = fleet.play(
+        switched={"version": NEW, "allow_reboot": True},
+        bridged={"allow_reboot": True},
+        domain={"version": FIRST, "allow_reboot": True},
+    )
+    fleet.switched.run("systemctl stop busy; rm /dev/nvidia0")
+    assert refused(told, "switched", "bridged", "domain"), told.output
     assert "[driver_gpu_in_use]" in told.output
-    assert "sleep" in said(told)
-    assert machine.fingerprint() == before
-
-
-def test_without_permission_it_ends_before_the_reboot_and_with_it_goes_on_there(machine: Machine) -> None:
-    """The kernel does not let the old module go, which nothing could tell before it was tried."""
-    machine.run("echo 7 >/sys/module/nvidia/refcnt")
-    boots = machine.boots()
-    told = driver(version=NEW, remove_conflicting=True)
-    assert told.status == 0, told.output
-    assert "reboot needed is True" in told.output
-    assert "nvidia_driver_allow_reboot: true" in said(told)
-    assert "Module nvidia is in use" in said(told)
-    assert (machine.driver(), machine.boots()) == ((OLD, NEW, NEW), boots)
-    assert machine.record()["state"] == "reboot_due"
-    assert machine.run("dpkg-query -W -f '${Package}' 'nvidia-fabricmanager*'", check=False).count("570") == 0
-
-    told = driver(version=NEW, allow_reboot=True)
-    assert told.status == 0, told.output
-    assert "reboot needed is False" in told.output
-    assert (machine.driver(), machine.boots()) == ((NEW, NEW, NEW), boots + 1)
-    record = machine.record()
-    assert (record["state"], record["release"], record["before"]["version"]) == ("proven", NEW, OLD)
-
-
-def test_the_pin_and_the_holds_outlast_an_upgrade_of_the_host(machine: Machine) -> None:
-    assert "595.58.03" in machine.run("apt-cache madison nvidia-driver-cuda")
-    assert "0 upgraded, 0 newly installed, 0 to remove" in machine.run("apt-get --simulate dist-upgrade")
-    assert {"nvidia-driver-cuda", "nvidia-kernel-open-dkms"} <= set(machine.run("apt-mark showhold").split())
-
-
-# What somebody else left behind ---------------------------------------------------------------------------------------
-
-
-def test_packages_that_somebody_left_half_installed_are_completed_only_when_asked(machine: Machine) -> None:
-    machine.run("dpkg --unpack /srv/repositories/debian13/x86_64/cuda-toolkit-13-0-config-common_*.deb >/dev/null")
-    before = machine.fingerprint()
-    told = driver(version=NEW)
-    assert (told.status, told.changed) == (2, 0), told.output
+    assert "sleep (process and command) have GPUs open" in said(told)
     assert "half installed" in said(told)
     assert "nvidia_driver_repair: true" in said(told)
-    assert machine.fingerprint() == before
-    told = driver(version=NEW, repair=True)
-    assert told.status == 0, told.output
-    assert machine.run("dpkg --audit") == ""
-
-
-# The way back ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_downgrade_has_to_be_meant(machine: Machine) -> None:
-    before = machine.fingerprint()
-    told = driver(version=OTHER)
-    assert (told.status, told.changed) == (2, 0), told.output
     assert "[driver_downgrade]" in told.output
-    assert machine.fingerprint() == before
+    assert [machine.fingerprint() for machine in machines] == before
 
 
-def test_the_way_back_leads_to_what_was_there_before(machine: Machine) -> None:
-    boots = machine.boots()
-    told = driver("-e", "entry_point=rollback", version=NEW)
+def test_what_is_allowed_is_done_as_far_as_it_goes_without_a_reboot(fleet: Fleet) -> None:
+    """The first kernel does not let the old module go, which nothing could tell before it was tried. The second host
+    boots a newer kernel next, which has neither headers nor module."""
+    fleet.switched.run("echo 7 >/sys/module/nvidia/refcnt")
+    machines = (fleet.switched, fleet.bridged, fleet.domain)
+    boots = [machine.boots() for machine in machines]
+    told = fleet.play(
+        switched={"version": NEW, "remove_conflicting": True},
+        bridged={"repair": True},
+        domain={"version": FIRST, "allow_downgrade": True, "imex_nodes": ["10.0.0.1", "10.0.0.3"]},
+    )
     assert told.status == 0, told.output
-    assert (machine.driver(), machine.boots()) == ((OLD, OLD, OLD), boots)
-    assert machine.record()["release"] == OLD
-    assert machine.run("systemctl is-active nvidia-persistenced nvidia-fabricmanager").split() == ["active", "active"]
+    assert [machine.boots() for machine in machines] == boots
+    assert told.output.count("reboot needed is True") == 1
+    assert "nvidia_driver_allow_reboot: true" in said(told)
+    assert "Module nvidia is in use" in said(told)
+    assert fleet.switched.driver() == (OLD, NEW, NEW)
+    assert fleet.switched.record()["state"] == "reboot_due"
+    assert fleet.switched.run("dpkg-query -W -f '${Package}' 'nvidia-fabricmanager*'", check=False).count("570") == 0
+
+    assert fleet.bridged.run("dpkg --audit") == ""
+    following = fleet.bridged.run("sed -n 2p /srv/repositories/kernels")
+    assert fleet.bridged.module(following) == DEBIAN
+
+    assert fleet.domain.driver() == (FIRST, FIRST, FIRST)
+    assert fleet.domain.record()["before"]["version"] == LAST_OF_BRANCH
+    assert fleet.domain.run("cat /etc/nvidia-imex/nodes_config.cfg").split() == ["10.0.0.1", "10.0.0.3"]
+
+
+def test_with_permission_it_goes_on_at_the_reboot_and_nothing_moves_the_release(fleet: Fleet) -> None:
+    boots = fleet.switched.boots()
+    told = fleet.play(switched={"version": NEW, "allow_reboot": True})
+    assert told.status == 0, told.output
+    assert "reboot needed is False" in told.output
+    assert (fleet.switched.driver(), fleet.switched.boots()) == ((NEW, NEW, NEW), boots + 1)
+    record = fleet.switched.record()
+    assert (record["state"], record["release"], record["before"]["version"]) == ("proven", NEW, OLD)
+
+    assert "595.58.03" in fleet.switched.run("apt-cache madison nvidia-driver-cuda")
+    assert "0 upgraded, 0 newly installed, 0 to remove" in fleet.switched.run("apt-get --simulate dist-upgrade")
+    held = set(fleet.switched.run("apt-mark showhold").split())
+    assert {"nvidia-driver-cuda", "nvidia-kernel-open-dkms"} <= held
+
+
+def test_the_way_back_leads_to_what_was_there_before(fleet: Fleet) -> None:
+    boots = fleet.switched.boots()
+    told = fleet.play(switched={"entry_point": "rollback", "version": NEW})
+    assert told.status == 0, told.output
+    assert (fleet.switched.driver(), fleet.switched.boots()) == ((OLD, OLD, OLD), boots)
+    assert fleet.switched.record()["release"] == OLD
+    assert fleet.switched.services() == ["active", "active"]

@@ -47,7 +47,14 @@ class Board:
 
     @property
     def for_data_centres(self) -> bool:
-        """Those that forward compatibility is made for; boards for desks and games are named GeForce, RTX or TITAN."""
+        """Those that forward compatibility is made for; boards for desks and games are named GeForce, RTX or TITAN.
+
+        NVIDIA, CUDA Compatibility, "Forward Compatibility", names data center GPUs and "select NGC Server Ready SKUs of
+        RTX cards" without saying which: the server editions, which NVIDIA counts among its data center GPUs, are taken
+        for such, the others are not.
+        """
+        if self.name.endswith("Server Edition"):
+            return True
         return not any(word in self.name for word in ("GeForce", "RTX", "TITAN", "Quadro"))
 
 

@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.comp
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.cuda_lines import (
     BY_VERSION,
+    FORWARD_FROM,
     LINES,
     CudaLine,
 )
@@ -40,9 +41,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.libraries.device_c
 from ansible_collections.gpufleet.sglang.plugins.module_utils.libraries.running import best_way, capability_text
 
 _METADATA = "the wheels' METADATA and names on PyPI"
-_NOTES = "NVIDIA CUDA Toolkit release notes, minimum required driver version"
-# Drivers that forward compatibility builds on (NVIDIA, CUDA Compatibility, "Forward Compatibility").
-_FORWARD_FROM = 535
+_NOTES = "NVIDIA, CUDA Compatibility, Minor Version Compatibility"
 _TURING = 75
 
 
@@ -150,7 +149,7 @@ def _driver_of_line(host: Host, wishes: Wishes) -> Constraint:
     forward = wishes.forward_compatibility and all(board.for_data_centres for board in host.boards)
 
     def holds(one: Candidate) -> bool:
-        return one.driver.reaches(one.line.minimum_driver) or (forward and one.driver.branch >= _FORWARD_FROM)
+        return one.driver.reaches(one.line.minimum_driver) or (forward and one.driver.branch >= FORWARD_FROM)
 
     return Constraint("line_driver", holds, lambda left: demand_on_driver(left, forward), _NOTES)
 
@@ -191,11 +190,14 @@ def _by_architecture(boards: Sequence[Board]) -> list[Board]:
 
 
 def _code_for(board: Board, machine: str) -> list[Constraint]:
+    def torch(wheels: Wheels, line: CudaLine) -> frozenset[Target]:
+        return torch_targets(wheels, line, machine)
+
     def kernels(wheels: Wheels, line: CudaLine) -> frozenset[Target]:
         return kernel_targets(wheels, line, machine)
 
     return [
-        _has_code(board, machine, "torch", "pytorch/pytorch .ci/manywheel", torch_targets),
+        _has_code(board, machine, "torch", "pytorch/pytorch .ci/manywheel", torch),
         _has_code(board, machine, "kernels", "the kernels' wheels, CMakeLists.txt", kernels),
     ]
 
@@ -246,7 +248,7 @@ def _driver_of_board(board: Board) -> Constraint:
         if board.architecture < _TURING:
             return f"Branch {LAST_BEFORE_TURING} is the last of the driver that serves {board.name}."
         driver = only_one(one.driver for one in left)
-        first = first_for(board.pci_id or "", driver.branch if driver else _FORWARD_FROM)
+        first = first_for(board.pci_id or "", driver.branch if driver else FORWARD_FROM)
         return f"{board.name} needs driver {first} or newer."
 
     key = f"driver_{board.pci_id or board.architecture}"

@@ -4,12 +4,15 @@
 
 """The lines of CUDA that wheels are built for, and what each asks of the driver.
 
-Minima: NVIDIA CUDA Toolkit release notes, "CUDA Toolkit and Minimum Required Driver Version for CUDA Minor Version
-Compatibility" (12.x: 525.60.13) and, for 13.x, the driver of 13.0 GA, the first of branch 580. The driver of each
-toolkit: the same notes, "CUDA Toolkit and Corresponding Driver Versions", of the first release of the line. An older
-driver of the same major line runs compiled code; it cannot compile PTX of a newer toolkit (CUDA Compatibility, "Minor
-Version Compatibility"). Architectures: the notes of 12.8 (Blackwell), 12.9 (10.3, 12.1) and 13.0 (no more Maxwell,
-Pascal and Volta).
+Minima: NVIDIA, CUDA Compatibility, "Minor Version Compatibility", table 1: branch 525 for 12.x and 580 for 13.x. The
+releases are the first of these branches for data centres: the table "CUDA Toolkit and Corresponding Driver Versions" of
+the toolkits' release notes gives 525.60.13 for 12.0 and 580.65.06 for 13.0, as several public projects quote it, and
+NVIDIA/open-gpu-kernel-modules has no older tag of branch 580. The driver of each line is that of its first release in
+the same table, likewise as quoted; the names of NVIDIA's installers (cuda_12.6.0_560.28.03_linux.run,
+cuda_12.9.0_575.51.03_linux.run) have the same, but that of 12.8.0 has 570.86.10 where the table has 570.26, of which
+there is no tag there. The pages of the release notes themselves were not at hand.
+
+An older driver of the same major line runs compiled code; it cannot compile PTX of a newer toolkit.
 """
 
 from __future__ import annotations
@@ -22,16 +25,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.versions imp
 
 @dataclass(frozen=True)
 class CudaLine:
-    """C(minimum_driver) runs what is compiled for the line; C(own_driver) came with it and lacks nothing.
-
-    C(first_architecture) and C(architectures_to): what its compiler knows, 75 for compute capability 7.5.
-    """
+    """C(minimum_driver) runs what is compiled for the line; C(own_driver) came with it and lacks nothing."""
 
     version: str
     minimum_driver: str
     own_driver: str
-    first_architecture: int
-    architectures_to: int
 
     @property
     def suffix(self) -> str:
@@ -45,12 +43,17 @@ class CudaLine:
 
 _OF_12, _OF_13 = "525.60.13", "580.65.06"
 LINES: tuple[CudaLine, ...] = (
-    CudaLine("12.6", _OF_12, "560.28.03", 50, 90),
-    CudaLine("12.8", _OF_12, "570.26", 50, 120),
-    CudaLine("12.9", _OF_12, "575.51.03", 50, 121),
-    CudaLine("13.0", _OF_13, _OF_13, 75, 121),
+    CudaLine("12.6", _OF_12, "560.28.03"),
+    CudaLine("12.8", _OF_12, "570.26"),
+    CudaLine("12.9", _OF_12, "575.51.03"),
+    CudaLine("13.0", _OF_13, _OF_13),
 )
 BY_VERSION: dict[str, CudaLine] = {line.version: line for line in LINES}
+
+# The oldest branch that packages for forward compatibility build on: the variable NVIDIA_REQUIRE_CUDA of NVIDIA's
+# images for CUDA 12.9.1, 13.0.2, 13.1.1, 13.2.0 and 13.3.0 begins with 535 in each. Which of the later branches it
+# names differs from image to image (550, 565, 570 and 575 for 13.0.2), so that only the oldest is held to.
+FORWARD_FROM = 535
 
 
 def line_of(text: str) -> CudaLine:

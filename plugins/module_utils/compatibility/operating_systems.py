@@ -4,8 +4,11 @@
 
 """What an operating system brings along for SGLang's wheels: its C library and the interpreters that it packages.
 
-Versions of libc6 or glibc and of python3 in packages.debian.org, packages.ubuntu.com and Red Hat's package manifests.
-The first interpreter is what the system itself calls python3; the others are packages of its own repositories.
+The C libraries: table "compatibility" of mayeut/pep600_compliance, README.rst, which analyses each system. The
+interpreters: packages.debian.org and packages.ubuntu.com; Red Hat, "Installing and using dynamic programming
+languages", "Python versions" (3.11 since RHEL 9.2, 3.12 since 9.4; RHEL 10 has 3.12, and what its minor releases add
+was not seen). The first one is what the system itself calls python3, the others are packages of its own repositories.
+Ubuntu 22.04 packages python3.11 as a release candidate only (3.11.0~rc1, universe), which is none to serve with.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ class SystemLibraries:
 _SYSTEMS: dict[tuple[str, str], SystemLibraries] = {
     ("debian", "12"): SystemLibraries("Debian 12", 36, (11,)),
     ("debian", "13"): SystemLibraries("Debian 13", 41, (13,)),
-    ("ubuntu", "22.04"): SystemLibraries("Ubuntu 22.04", 35, (10, 11)),
+    ("ubuntu", "22.04"): SystemLibraries("Ubuntu 22.04", 35, (10,)),
     ("ubuntu", "24.04"): SystemLibraries("Ubuntu 24.04", 39, (12,)),
     ("rhel", "9"): SystemLibraries("RHEL 9", 34, (9, 11, 12)),
     ("rhel", "10"): SystemLibraries("RHEL 10", 39, (12,)),

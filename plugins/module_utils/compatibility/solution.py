@@ -173,7 +173,7 @@ def explanation(solution: Solution) -> list[str]:
     for board in host.boards:
         lines.append(
             f"{board.count} x {board.name} (compute capability {capability_text(board.architecture)}): code of torch "
-            f"is {best_way(torch_targets(wheels, line), board.architecture)}, of the kernels "
+            f"is {best_way(torch_targets(wheels, line, host.machine), board.architecture)}, of the kernels "
             f"{best_way(kernel_targets(wheels, line, host.machine), board.architecture)}."
         )
     if solution.instead is not None:
@@ -218,7 +218,7 @@ def problems_of(solution: Solution) -> list[Problem]:
         for board in host.boards
         if JIT
         in (
-            best_way(torch_targets(chosen.wheels, line), board.architecture),
+            best_way(torch_targets(chosen.wheels, line, host.machine), board.architecture),
             best_way(kernel_targets(chosen.wheels, line, host.machine), board.architecture),
         )
     ]

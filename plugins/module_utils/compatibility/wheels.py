@@ -7,8 +7,9 @@
 Read from the wheels' METADATA and from the names of all wheels on PyPI (tests/conformance/record_wheels.py, where the
 tables are held against what was read). The first line of a row is what PyPI gives. The others come from the index of
 PyTorch and, unless PyPI's kernels serve them, from that of SGLang; they are those that SGLang's installation guide of
-the time names (docs/get_started/install.md). The last release with a line of CUDA 12 is 0.5.19: the kernels of 0.5.20
-are built for 13 alone, and PyTorch 2.14 has no 12.9 (docs.sglang.io, "Installation", "CUDA version compatibility").
+the time names (docs/get_started/install.md), and that docs.sglang.io/whl/cu128, cu129 and cu130 list. The last release
+with a line of CUDA 12 is 0.5.19: the wheels for 12.9 are retired, as PyTorch 2.14 has none (docs.sglang.io/docs,
+"Method 1: With pip or uv").
 """
 
 from __future__ import annotations

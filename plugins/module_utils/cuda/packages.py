@@ -23,7 +23,7 @@ _LINE = re.compile(r"(\d{2})\.(\d{1,2})")
 # What people write in the place of a version.
 _WITH_DRIVER = re.compile(r"cuda(?:-\d+-\d+)?|cuda-(?:runtime|demo-suite)-\d+-\d+|cuda-drivers(?:-.*)?")
 _MOVING = re.compile(r"cuda-toolkit(?:-\d+)?")
-# Of the first toolkit with wheels of this collection's span (12.6) to the newest at the time (13.5).
+# Bounds against slips, beside the newest at the time (13.5): no repository is promised to go back to the oldest.
 OLDEST, NEWEST = (11, 8), (13, 99)
 
 

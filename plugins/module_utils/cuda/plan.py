@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.choices import Host
-from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.cuda_lines import BY_VERSION
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.cuda_lines import (
+    BY_VERSION,
+    FORWARD_FROM,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.request import IN_FORCE, host_of, wishes_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.solution import solution_as_dict, solve
 from ansible_collections.gpufleet.sglang.plugins.module_utils.cuda.packages import Toolkit, packages_of, toolkit_of
@@ -37,8 +40,6 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "key": {"type": "str", "no_log": False},
     "key_fingerprint": {"type": "str", "no_log": False},
 }
-# Drivers that a package for forward compatibility builds on (CUDA Compatibility, "Forward Compatibility").
-_FORWARD_FROM = 535
 
 
 @dataclass(frozen=True)
@@ -160,11 +161,11 @@ def _refuse_useless_compatibility(compatibility: Toolkit, host: Host) -> None:
             "Leave cuda_forward_compatibility out.",
             {"driver": host.driver},
         )
-    if branch < _FORWARD_FROM:
+    if branch < FORWARD_FROM:
         raise Refusal(
             "forward_compatibility_driver_too_old",
-            f"{package} is asked for, and driver {host.driver} is older than branch {_FORWARD_FROM}, its base.",
-            f"Install a driver of branch {_FORWARD_FROM} or newer first.",
+            f"{package} is asked for, and driver {host.driver} is older than branch {FORWARD_FROM}, its base.",
+            f"Install a driver of branch {FORWARD_FROM} or newer first.",
             {"driver": host.driver},
         )
 

@@ -5,9 +5,10 @@
 """The first release of the driver that serves a board, by PCI device id.
 
 From the tables of supported boards in README.md of NVIDIA/open-gpu-kernel-modules, tags 535.54.03 to 595.45.04, without
-the developers' lines (550.40, 570.123, 580.94), which are no releases for data centres. HGX B200 needs 570.133.20 (GPU
-Operator, "Supported NVIDIA Data Center GPUs"), though that list has it from 570.86.15 on. Branches after the last one
-of a row serve the board from their first release on.
+the developers' lines (550.40, 570.123, 580.94), which are no releases for data centres. HGX B200 needs 570.133.20
+(NVIDIA/cloud-native-docs pull request 184, MIG user guide, "Deployment Considerations"), though that list has it from
+570.86.15 on. Branches after the last one of a row serve the board from their first release on, as far as these tags
+show: 10de:2c3a came with 580.142 and is in no tag of 590 and 595 up to there, nor was a later one seen.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 """The branches of NVIDIA's driver for data centres: how long each is maintained and which kernel modules it has.
 
 Kinds and ends: docs.nvidia.com/datacenter/tesla/drivers, "Supported Drivers and CUDA Toolkit Versions", of releases 615
-and 620; what release 620 does not list any more is over. The proprietary modules are in all guides up to release 615
-and gone from that of 620 ("Kernel Modules"). Release 580 is the last that serves Maxwell, Pascal and Volta (UNIX
-graphics feature deprecation schedule, forums.developer.nvidia.com/t/60588).
+and 620; what release 620 does not list any more is over. The proprietary modules are in the driver installation guides
+of releases 590 to 615 and gone from that of 620 ("Kernel Modules"). Release 580 is the last that serves Maxwell, Pascal
+and Volta (UNIX graphics feature deprecation schedule, forums.developer.nvidia.com/t/60588).
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ class Distribution:
 
 
 # Branches of Debian's own: packages nvidia-driver 535.261.03-1 in bookworm and 550.163.01-2 in trixie, non-free.
-# NVIDIA's repository for Debian 13 was opened with 590; who needs 580 there takes that of Debian 12 (public projects).
-# RHEL 10 has no modularity (NVIDIA driver installation guide, "Kernel Modules", table 5).
+# NVIDIA's repository for Debian 13 was opened with 590; who needs 580 there takes that of Debian 12: so say the notes
+# of several public projects, its index was not read. RHEL 10 has no modularity (NVIDIA driver installation guide of
+# release 620, "Kernel Modules", table 5).
 DISTRIBUTIONS: dict[str, Distribution] = {
     one.key: one
     for one in (

@@ -6,7 +6,8 @@
 
 NVSwitches of HGX and DGX boards up to H200 are on the PCI bus, and a fabric manager on the host programs them. Those
 of B200 and B300 hide behind an adapter that speaks InfiniBand: the fabric manager starts a subnet manager (nvlsm)
-there and needs ib_umad and ibstat (fabric manager user guide; NVIDIA/gpu-driver-container, _assert_nvlink5_system).
+there and needs ib_umad and ibstat (fabric manager user guide, as siderolabs/extensions pull request 717 quotes it, for
+B100, B200 "and later"; NVIDIA/gpu-driver-container, _assert_nvlink5_system; NVIDIA/gpu-operator issue 2781).
 Those of GB200 and GB300 NVL72 are in trays of their own, which run the fabric manager; hosts need IMEX to share memory
 over them (IMEX guide). Boards that NVLink bridges join in pairs have no switch, and there the fabric manager fails at
 its start.

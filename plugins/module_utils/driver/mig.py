@@ -4,7 +4,9 @@
 
 """A layout of GPUs that MIG divides: whether the boards can, and the commands.
 
-Boards and commands: docs.nvidia.com/datacenter/tesla/mig-user-guide, "Supported GPUs" and "Getting Started with MIG".
+Boards and commands: docs.nvidia.com/datacenter/tesla/mig-user-guide, "Supported GPUs" (of release 610), "Deployment
+Considerations" (of release 620, which adds B300 and GB300) and "Getting Started with MIG". How many instances a board
+takes at most differs (4 of A30 and RTX PRO 6000, 2 of RTX PRO 5000 and 4500); the driver refuses what is too much.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Re
 
 _PROFILE = re.compile(r"([1-7])(?:c\.\d)?g\.\d{1,3}gb(\+(me|me\.all|gfx))?$")
 _SLICES = 7
-# GA100 (A100, A30, A800), GH100, GB100 and GB110 by ranges of ids, and the RTX PRO 6000 Blackwell boards by name.
+# GA100 (A100, A30, A800), GH100, GB100 and GB110 by ranges of ids; RTX PRO 6000, 5000 and 4500 Blackwell one by one.
 _RANGES = ((0x20B0, 0x20FF), (0x2300, 0x23FF), (0x2900, 0x29BF), (0x3180, 0x31FF))
-_BOARDS = ("10de:2bb1", "10de:2bb3", "10de:2bb4", "10de:2bb5")
+_BOARDS = ("10de:2bb1", "10de:2bb3", "10de:2bb4", "10de:2bb5", "10de:2c31")
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def _profiles(profiles: tuple[str, ...]) -> list[Refusal]:
     return [
         Refusal(
             "driver_mig_profile",
-            f"{', '.join(profiles)} take {slices} compute slices, and a GPU has {_SLICES}.",
+            f"{', '.join(profiles)} take {slices} compute slices, and no GPU has more than {_SLICES}.",
             f"Take profiles whose leading numbers add up to {_SLICES} or less.",
             {"profiles": list(profiles), "slices": slices},
         )
@@ -100,8 +102,8 @@ def _gpu(host: Host, gpu: int, again: bool) -> list[Refusal]:
             Refusal(
                 "driver_mig_gpu",
                 f"GPU {gpu} is {board_name(host.gpus[gpu])}, which MIG cannot divide.",
-                "Leave it out of mig. A30, A100, Hopper, data center Blackwell and RTX PRO 6000 Blackwell can be "
-                "divided.",
+                "Leave it out of mig. A30, A100, Hopper, data center Blackwell and RTX PRO 4500 to 6000 Blackwell can "
+                "be divided.",
                 {"gpu": gpu, "pci_id": host.gpus[gpu]},
             )
         ]

@@ -7,10 +7,11 @@
 NVIDIA's own (docs.nvidia.com/datacenter/tesla/driver-installation-guide, "Kernel Modules", "Compute-only and Desktop
 Installation", "Recent Updates", table 4): on Ubuntu the branch is in the names up to 580 and not from 590 on; on
 Debian packages for computing alone exist from 560 on. Fabric manager, NSCQ, NVSDM and IMEX lost the branch with 580
-everywhere (NVIDIA/gpu-driver-container, install.sh of each distribution), where on RHEL the fabric manager lost a
-hyphen as well; NVSDM is not there for Arm. nvlsm and ibstat of infiniband-diags, which the fabric manager's start
-script calls, have versions of their own. Pinning packages are offered for the branches from 570 on, and for single
-releases from late 2025 on (apt-cache search on debian12).
+(NVIDIA/gpu-driver-container, precompiled/Dockerfile of rhel9 and rhel10, precompiled/nvidia-driver of ubuntu22.04 and
+ubuntu24.04; it has nothing for Debian, where the same is assumed), where on RHEL the fabric manager lost a hyphen as
+well. There, too: NVSDM from 570 on and not for Arm, nvlsm from 550 on. nvlsm and ibstat of infiniband-diags, which the
+fabric manager's start script calls, have versions of their own. Pinning packages are offered for the branches from 570
+on, and for single releases from late 2025 on (apt-cache search on debian12, as people show it).
 
 Debian's own: packages.debian.org, bookworm and trixie. Ubuntu's own: the -server packages of restricted, whose
 prebuilt modules are signed by Canonical ("NVIDIA drivers installation", documentation.ubuntu.com/server).
@@ -29,7 +30,6 @@ FABRIC_WITHOUT_SUFFIX = 580
 FIRST_WITH_NVSDM = 570
 FIRST_WITH_PINNING = 570
 PERSISTENCED_ALONE_ON_UBUNTU = 580
-FIRST_WITH_IMEX = 550
 
 
 @dataclass(frozen=True)

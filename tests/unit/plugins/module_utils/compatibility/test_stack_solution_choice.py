@@ -4,8 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.choices import Board
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.compiled_for import torch_targets
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.cuda_lines import BY_VERSION
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.wheels import wheels_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.libraries.device_code import Target
+from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.compatibility.hosts import (
     A100,
     B200,
@@ -20,6 +28,10 @@ from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.compati
     stack,
     topology,
 )
+
+
+def capabilities(targets: Iterable[Target]) -> set[int]:
+    return {target.architecture for target in targets}
 
 
 def test_a_bare_host_gets_the_newest_release_and_a_branch_that_is_maintained_for_long() -> None:
@@ -62,9 +74,10 @@ def test_a_bare_host_gets_the_newest_release_and_a_branch_that_is_maintained_for
         ((B200,), None, {"sglang_version": "0.5.1"}, ("0.5.1", "12.9", 580, None, False)),
         ((B300,), None, {}, ("0.5.23", "13.0", 580, None, False)),
         ((B300,), None, {"sglang_version": "0.5.9"}, ("0.5.9", "13.0", 580, None, False)),
-        ((T4,), None, {}, ("0.5.3", "12.8", 580, None, False)),
+        # The last kernels with code for 7.5 are 0.3.5.
+        ((T4,), None, {}, ("0.5.1", "12.8", 580, None, False)),
         # Boards of several kinds: what all of them take.
-        ((T4, H100), None, {}, ("0.5.3", "12.8", 580, None, False)),
+        ((T4, H100), None, {}, ("0.5.1", "12.8", 580, None, False)),
         ((H100, B200, RTX_5090), None, {}, ("0.5.23", "13.0", 580, None, False)),
     ],
 )
@@ -110,7 +123,6 @@ def test_boards_raise_the_minimum_of_the_driver() -> None:
     [
         ("debian 12", "3.11"),
         ("debian 13", "3.13"),
-        ("ubuntu 22.04", "3.11"),
         ("ubuntu 24.04", "3.12"),
         ("rhel 9.6", "3.11"),
         ("rocky 9.4", "3.11"),
@@ -120,6 +132,13 @@ def test_boards_raise_the_minimum_of_the_driver() -> None:
 def test_each_system_serves_the_newest_release_with_an_interpreter_of_its_own(system: str, python: str) -> None:
     found = solved(topology(H100), stack(system=system))
     assert (found["sglang_version"], found["python"]) == ("0.5.23", python)
+
+
+def test_a_release_candidate_of_python_is_no_interpreter_to_serve_with() -> None:
+    found = solved(topology(H100), stack(system="ubuntu 22.04"))
+    assert (found["sglang_version"], found["python"]) == ("0.5.21", "3.10")
+    found = solved(topology(H100), stack(system="ubuntu 22.04"), python="3.11")
+    assert (found["sglang_version"], found["python"]) == ("0.5.23", "3.11")
 
 
 def test_an_unknown_system_and_a_host_without_gpus_constrain_nothing_and_say_so() -> None:
@@ -160,6 +179,34 @@ def test_forward_compatibility_stands_in_for_a_driver_on_boards_for_data_centres
         topology(RTX_5090), stack("570.133.20"), sglang_version="0.5.23", driver="in_force", forward_compatibility=True
     )
     assert "line_driver" in conflict_of(refusal)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (H100, True),
+        ("NVIDIA L40S", True),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", True),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", False),
+        ("NVIDIA RTX A6000", False),
+        (RTX_5090, False),
+    ],
+)
+def test_boards_for_data_centres_by_their_names(name: str, expected: bool) -> None:
+    assert Board(name, 90).for_data_centres is expected
+
+
+def test_pytorch_for_arm_has_no_code_for_what_arm_hosts_do_not_have() -> None:
+    line, wheels = BY_VERSION["12.9"], wheels_of(parse_version("0.5.9"))
+    found = {machine: capabilities(torch_targets(wheels, line, machine)) for machine in ("x86_64", "aarch64")}
+    assert {70, 75, 80, 90, 100, 120} <= found["x86_64"]
+    assert found["aarch64"] == {90, 100, 120}
+
+
+def test_volta_left_pytorch_for_cuda_12_with_2_11() -> None:
+    line = BY_VERSION["12.9"]
+    assert 70 in capabilities(torch_targets(wheels_of(parse_version("0.5.10")), line, "x86_64"))
+    assert 70 not in capabilities(torch_targets(wheels_of(parse_version("0.5.11")), line, "x86_64"))
 
 
 @pytest.mark.parametrize(

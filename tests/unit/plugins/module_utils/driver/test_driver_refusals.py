@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.mig import can_be_divided
 from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.request import Container, MigLayout, Space
 from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.space import boot_bytes, root_bytes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import (
@@ -459,6 +460,22 @@ def test_a_fabric_manager_that_is_not_needed_is_stopped() -> None:
         "stopped",
         False,
     )
+
+
+@pytest.mark.parametrize(
+    ("pci_id", "divides"),
+    [
+        ("10de:20b2", True),  # A100 SXM4 80 GB
+        ("10de:2330", True),  # H100 SXM5
+        ("10de:3182", True),  # B300
+        ("10de:2bb5", True),  # RTX PRO 6000 Blackwell Server Edition
+        ("10de:2c31", True),  # RTX PRO 4500 Blackwell
+        ("10de:2c34", False),  # RTX PRO 4000 Blackwell
+        ("10de:2b85", False),  # GeForce RTX 5090
+    ],
+)
+def test_which_boards_can_be_divided(pci_id: str, divides: bool) -> None:
+    assert can_be_divided(pci_id) is divides
 
 
 def test_a_mig_layout_is_checked_and_made_once() -> None:

@@ -59,3 +59,24 @@ def test_a_typing_error_in_facts_is_refused_by_name(
 
 def test_values_of_another_kind_are_left_to_those_who_read_them() -> None:
     refuse_unknown_facts({"attention": None, "weights": 3}, {"gpus": "x", "numa_nodes": [1], "host": None})
+
+
+CONTAINERS = {"containers": {"type": "list", "elements": "dict", "options": {"name": {}, "devices": {"type": "list"}}}}
+
+
+def test_options_in_a_list_of_mappings_are_followed() -> None:
+    refuse_unknown_options({"containers": [{"name": "one", "devices": ["/dev/nvidia0"]}, {"name": "two"}]}, CONTAINERS)
+    with pytest.raises(Refusal) as refused:
+        refuse_unknown_options({"containers": [{"name": "one"}, {"device": []}]}, CONTAINERS)
+    assert refused.value.evidence == {"option": "containers[1].device", "closest": "containers[1].devices"}
+
+
+@pytest.mark.parametrize("value", [[], None, ["one"], "one"])
+def test_what_else_stands_in_for_a_list_is_left_to_the_argument_specification(value: Any) -> None:
+    refuse_unknown_options({"containers": value}, CONTAINERS)
+
+
+def test_a_list_in_place_of_one_mapping_is_refused() -> None:
+    with pytest.raises(Refusal) as refused:
+        refuse_unknown_options({"space": [1]}, {"space": {"type": "dict", "options": {"boot_free_bytes": {}}}})
+    assert (refused.value.code, refused.value.evidence) == ("option_malformed", {"option": "space"})
