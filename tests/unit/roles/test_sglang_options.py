@@ -17,10 +17,15 @@ NOT_OF_AN_INSTANCE = {"sglang_instance", "sglang_instances", "sglang_instances_a
 
 def test_every_variable_of_the_role_can_be_said_for_one_instance() -> None:
     specs = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
-    names = {name for entry in specs.values() for name in entry["options"]} - NOT_OF_AN_INSTANCE
+    options = {name: option for entry in specs.values() for name, option in entry["options"].items()}
     asked = yaml.safe_load((ROLE / "vars" / "main" / "options.yml").read_text(encoding="utf-8"))["__sglang_asked"]
     expected = {
-        name.removeprefix("sglang_"): "{{ __sglang_entry." + f"{name.removeprefix('sglang_')} | default({name})" + " }}"
-        for name in names
+        name.removeprefix("sglang_"): "{{ __sglang_entry."
+        + f"{name.removeprefix('sglang_')} | default({name})"
+        # What a command line says is text, and "false" is a true text.
+        + (" | bool" if isinstance(option.get("default"), bool) else "")
+        + " }}"
+        for name, option in options.items()
+        if name not in NOT_OF_AN_INSTANCE
     }
     assert asked == expected

@@ -17,7 +17,7 @@ PLAN: dict[str, Any] = {
     "placement": [{"gpu": 0, "numa_node": 0}, {"gpu": None, "numa_node": 1}],
     "unit": {"ports": {"http": {"first": 1, "last": 1, "address": "::"}}},
 }
-TOPOLOGY = {
+TOPOLOGY: dict[str, Any] = {
     "host": {"memory_available_bytes": 500, "cgroup_available_bytes": None},
     "numa_nodes": [{"id": 0, "memory_available_bytes": 60}, {"id": 1, "memory_available_bytes": None}],
 }
