@@ -6,14 +6,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +27,16 @@ NAME = os.environ.get("GPUFLEET_NODE_NAME", "gpufleet-rehearsal-node")
 STATE = Path(os.environ.get("GPUFLEET_REHEARSAL_STATE", ROOT / ".build" / "rehearsal"))
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
+
+# What a server of one rank is told so that it serves on a CPU, and quickly.
+ON_CPU = {
+    "PYTHONPATH": "/usr/local/share/rehearsal/sglang_on_cpu",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "SGLANG_CPU_OMP_THREADS_BIND": "0",
+    "TORCHDYNAMO_DISABLE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,15 @@ class Outcome:
     def errors(self) -> list[str]:
         """The text of each error, up to the place in the play that Ansible names after it."""
         return re.findall(r"^\[ERROR\]: (.*?)(?=^Origin: |^fatal: |\Z)", self.output, re.MULTILINE | re.DOTALL)
+
+    @property
+    def errors_of(self) -> dict[str, str]:
+        """The same by host."""
+        told: dict[str, str] = {}
+        pattern = r"^\[ERROR\]: (.*?)^(?:fatal|failed): \[([^\]]+)\]"
+        for error, host in re.findall(pattern, self.output, re.MULTILINE | re.DOTALL):
+            told[host] = told.get(host, "") + error.partition("\nOrigin: ")[0]
+        return told
 
 
 class Play:
@@ -113,6 +136,23 @@ class Node:
 
 def play(*arguments: str, **options: str) -> Outcome:
     return Play(*arguments, **options).finish()
+
+
+def play_refused(folder: Path, requests: Mapping[str, Mapping[str, Any]], *arguments: str) -> Outcome:
+    """One play of several requests, each of a host of its own name that is the node: what refuses changes nothing."""
+    variables = folder / "group_vars"
+    variables.mkdir()
+    shutil.copy(ROOT / "inventories/rehearsal/host_vars/node.yml", variables / "sglang.yml")
+    here = {
+        "rehearsal_state": str(STATE),
+        "sglang_requirements_file": str(ROOT / "rehearsal/wheelhouse/constraints.txt"),
+    }
+    hosts = folder / "hosts.yml"
+    hosts.touch(mode=0o600)
+    hosts.write_text(
+        json.dumps({"sglang": {"hosts": {name: {**here, **said} for name, said in requests.items()}}}), encoding="utf-8"
+    )
+    return play("-i", str(hosts), "--limit", ",".join(requests), *arguments)
 
 
 def boot(*, anew: bool = False) -> None:

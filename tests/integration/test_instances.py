@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.tests.integration.plays import Node, Outcome, boot, play
+from ansible_collections.gpufleet.sglang.tests.integration.plays import ON_CPU, Node, Outcome, boot, play, play_refused
 
 # Quick to start and to prove: this is about two of them.
 SMALL: dict[str, Any] = {
@@ -22,16 +23,9 @@ SMALL: dict[str, Any] = {
     "sglang_canary": False,
     "sglang_chat_check": False,
 }
-CPU = {
-    "PYTHONPATH": "/usr/local/share/rehearsal/sglang_on_cpu",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "TORCHDYNAMO_DISABLE": "1",
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-}
 LIST: list[dict[str, Any]] = [
-    {"instance": "chat", "port": 30020, "environment": {**CPU, "SGLANG_CPU_OMP_THREADS_BIND": "0"}},
-    {"instance": "code", "port": None, "environment": {**CPU, "SGLANG_CPU_OMP_THREADS_BIND": "1"}},
+    {"instance": "chat", "port": 30020, "environment": ON_CPU},
+    {"instance": "code", "port": None, "environment": {**ON_CPU, "SGLANG_CPU_OMP_THREADS_BIND": "1"}},
 ]
 
 
@@ -94,27 +88,28 @@ def test_a_change_of_one_leaves_the_other_alone(first_run: Outcome, node: Node) 
 
 
 WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
-    "a name twice": ([LIST[0], LIST[0]], "2 entries of the name chat"),
-    "no name": ([{"port": 30020}], "nothing for its name"),
-    "an unknown key": ([{**LIST[0], "hicache_rato": 2}], "the closest is hicache_ratio"),
-    "another type": ([{**LIST[0], "port": "http"}], r"\(chat\): .*port"),
-    "a port twice": ([LIST[0], {**LIST[1], "port": 30020}], r"chat \(http, 30020\) and code \(http, 30020\)"),
-    "more memory than there is": (
+    "name-twice": ([LIST[0], LIST[0]], "2 entries of the name chat"),
+    "no-name": ([{"port": 30020}], "nothing for its name"),
+    "unknown-key": ([{**LIST[0], "hicache_rato": 2}], "the closest is hicache_ratio"),
+    "another-type": ([{**LIST[0], "port": "http"}], r"\(chat\): .*port"),
+    "port-twice": ([LIST[0], {**LIST[1], "port": 30020}], r"chat \(http, 30020\) and code \(http, 30020\)"),
+    "too-much-memory": (
         [{**LIST[0], "hicache_ratio": 20000}, {**LIST[1], "hicache_ratio": 20000}],
         r"hicache\.ratio to",
     ),
-    "one that is to be gone": (LIST, "both name chat"),
+    "to-be-gone": (LIST, "both name chat"),
 }
 
 
-@pytest.mark.parametrize("case", WRONG, ids=str)
-def test_what_cannot_be_is_refused_before_any_is_touched(first_run: Outcome, node: Node, case: str) -> None:
-    entries, expected = WRONG[case]
+def test_what_cannot_be_is_refused_before_any_is_touched(first_run: Outcome, node: Node, tmp_path: Path) -> None:
     before = files(node), state(node, "chat"), state(node, "code")
-    more = {"sglang_instances_absent": ["chat"]} if case == "one that is to be gone" else {}
-    refused = run(entries=entries, **more)
+    requests: dict[str, dict[str, Any]] = {name: {**SMALL, "sglang_instances": case[0]} for name, case in WRONG.items()}
+    requests["to-be-gone"]["sglang_instances_absent"] = ["chat"]
+    refused = play_refused(tmp_path, requests)
     assert refused.status == 2, refused.output
-    assert re.search(expected, "".join(refused.errors), re.DOTALL), refused.output
+    for name, (entries, expected) in WRONG.items():
+        assert re.search(expected, refused.errors_of.get(name, ""), re.DOTALL), (name, entries, refused.output)
+        assert refused.recap[name]["changed"] == 0
     assert (files(node), state(node, "chat"), state(node, "code")) == before
 
 
