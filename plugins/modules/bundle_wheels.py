@@ -241,7 +241,8 @@ def _bare(pins: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
 def _write(folder: Path, pins: tuple[Requirement, ...], also: tuple[Requirement, ...], target: Target) -> int:
     """Requirements and sums of what is there; what is no part of it goes. Returns the number of wheels."""
     there = read_wheelhouse(str(folder))
-    assert there is not None
+    if there is None:
+        raise AssertionError(f"{folder} was written, and cannot be read")
     sums = {one.file: sha256_of(folder / one.file) for one in there.wheels}
     known = Wheelhouse(there.wheels, sums)
     chosen = choose(_bare(pins), known, target, str(folder), hashes_required=True)

@@ -193,8 +193,7 @@ def look(module: AnsibleModule) -> dict[str, Any]:
         if python is None and comes_with_packages(asked):
             return found
         found["python"] = python.version if python else None
-        checked_python(asked, python)
-        assert python is not None
+        python = checked_python(asked, python)
         wheelhouse = read_wheelhouse(asked.wheelhouse) if asked.wheelhouse else None
         if asked.wheelhouse and wheelhouse is None:
             raise Refusal(

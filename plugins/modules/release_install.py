@@ -318,8 +318,7 @@ def install(module: AnsibleModule) -> dict[str, Any]:
     if python is None and module.check_mode:
         # It comes with packages of the distribution that a real run installs first.
         return {"changed": True, "path": None, "installer": None, "packages": None, "size_bytes": None}
-    checked_python(asked, python)
-    assert python is not None
+    python = checked_python(asked, python)
     wheelhouse = read_wheelhouse(asked.wheelhouse) if asked.wheelhouse else None
     release = planned_release(asked, python, wheelhouse)
     job = Installation(module, asked, release, wheelhouse)

@@ -98,7 +98,7 @@ def checked_urls(asked: Asked) -> None:
         )
 
 
-def checked_python(asked: Asked, python: NodePython | None) -> None:
+def checked_python(asked: Asked, python: NodePython | None) -> NodePython:
     """Raises Refusal for a Python from which no environment of this release can be made."""
     oldest = ".".join(map(str, oldest_python(asked.version)))
     if python is None:
@@ -125,6 +125,7 @@ def checked_python(asked: Asked, python: NodePython | None) -> None:
             f"Name python{python.target.python[0]}.{python.target.python[1]}-venv in sglang_system_packages.",
             {"python": asked.python, "version": python.version},
         )
+    return python
 
 
 def comes_with_packages(asked: Asked) -> bool:

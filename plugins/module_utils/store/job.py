@@ -55,6 +55,13 @@ class Job:
         return Limits(self.attempts, self.corrupt_attempts, self.pause_seconds)
 
     @property
+    def source_to_ask(self) -> Source:
+        """The source, for those who come here only where there is one."""
+        if self.source is None:
+            raise AssertionError(f"{self.name} has no source that could be asked")
+        return self.source
+
+    @property
     def key(self) -> str:
         location = self.source.shown() if self.source is not None else ""
         return job_key(self.place, self.revision, self.content_sha256, location, self.include, self.exclude)

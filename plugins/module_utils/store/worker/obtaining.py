@@ -139,8 +139,7 @@ def obtain(
     names: Sequence[str],
 ) -> list[ManifestFile]:
     """Raises Refusal when all that can be had is there, and some file cannot. C(names): all that the revision has."""
-    assert job.source is not None
-    source = job.source
+    source = job.source_to_ask
 
     def open_at(place: int, file: ListedFile, offset: int, validator: str | None) -> Stream:
         if source.kind == "folder":

@@ -95,15 +95,13 @@ def run(job: Job, secrets: Secrets, progress: Progress) -> dict[str, Any]:
             refuse_missing(job)
         resolved = _resolve(job, secrets)
         found = find_by_listing(job, resolved.files, resolved.fingerprint)
-    if found is None and resolved is not None:
-        return _fetch_new(job, secrets, progress, resolved)
-    assert found is not None
+        if found is None:
+            return _fetch_new(job, secrets, progress, resolved)
     return _make_whole(job, secrets, progress, found, () if resolved is None else resolved.problems)
 
 
 def _resolve(job: Job, secrets: Secrets) -> Resolved:
-    assert job.source is not None
-    return resolve(job.source, job.revision, web_of(job, secrets), job.include, job.exclude, job.limits)
+    return resolve(job.source_to_ask, job.revision, web_of(job, secrets), job.include, job.exclude, job.limits)
 
 
 def _fetch_new(job: Job, secrets: Secrets, progress: Progress, resolved: Resolved) -> dict[str, Any]:
@@ -313,10 +311,10 @@ def _rights(job: Job) -> Rights:
 
 
 def _origin(job: Job, resolved: Resolved) -> dict[str, Any]:
-    assert job.source is not None
+    source = job.source_to_ask
     return {
-        "kind": job.source.kind,
-        "location": job.source.shown(),
+        "kind": source.kind,
+        "location": source.shown(),
         "revision": job.revision,
         "include": list(job.include),
         "exclude": list(job.exclude),

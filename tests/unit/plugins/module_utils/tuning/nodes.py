@@ -23,7 +23,7 @@ GRUB_CMDLINE_LINUX=""
 MENU = """\
 set default="0"
 menuentry 'Linux' $menuentry_id_option 'simple' {{
-	linux	/boot/vmlinuz-6.1.0-1-amd64 root=UUID=0-1 ro {words}
+\tlinux\t/boot/vmlinuz-6.1.0-1-amd64 root=UUID=0-1 ro {words}
 }}
 """
 ENTRY = """\
