@@ -92,7 +92,8 @@ WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
     "no-name": ([{"port": 30020}], "nothing for its name"),
     "unknown-key": ([{**LIST[0], "hicache_rato": 2}], "the closest is hicache_ratio"),
     "another-type": ([{**LIST[0], "port": "http"}], r"\(chat\): .*port"),
-    "port-twice": ([LIST[0], {**LIST[1], "port": 30020}], r"chat \(http, 30020\) and code \(http, 30020\)"),
+    # One that nobody listens on yet: it is the list that cannot be.
+    "port-twice": ([{**one, "port": 30070} for one in LIST], r"chat \(http, 30070\) and code \(http, 30070\)"),
     "too-much-memory": (
         [{**LIST[0], "hicache_ratio": 20000}, {**LIST[1], "hicache_ratio": 20000}],
         r"hicache\.ratio to",

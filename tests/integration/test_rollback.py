@@ -34,8 +34,10 @@ DECLARED: dict[str, Any] = {
         "TRANSFORMERS_OFFLINE": "1",
     },
 }
-# Cores that this node has none of: the plan does not know of it, and the server dies of it.
-BROKEN = {"sglang_environment": {**DECLARED["sglang_environment"], "SGLANG_CPU_OMP_THREADS_BIND": "none"}}
+# A file that is not there: the plan does not know of it, and the server dies of it.
+BROKEN = {
+    "sglang_environment": {**DECLARED["sglang_environment"], "SGLANG_LOGGING_CONFIG_PATH": "/nowhere/logging.json"}
+}
 
 
 def site(change: dict[str, Any] | None = None, **more: Any) -> Outcome:
