@@ -259,6 +259,7 @@ def change(module: AnsibleModule, node: Node, keeper: Keeper, wanted: tuple[Argu
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     asked = [] if module.params["state"] == "absent" else module.params["arguments"]
+    result: dict[str, Any] = {}
     try:
         node = Node(checked_root(module.params["root"], "boot, etc and proc"), module.run_command)
         wanted = arguments_of((one["argument"], one["reason"]) for one in asked)

@@ -338,6 +338,7 @@ def tune(module: AnsibleModule, node: Node, keeper: Keeper) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    result: dict[str, Any] = {}
     try:
         node = Node(checked_root(module.params["root"], "etc, proc and sys"), module.run_command)
         record = module.params["record"]

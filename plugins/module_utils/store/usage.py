@@ -57,7 +57,7 @@ def paths_in(text: str) -> set[str]:
     """Whatever in a text may be an absolute path; what follows an equals sign or a colon is one as well."""
     unescaped = _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), text)
     found: set[str] = set()
-    for version in {text, unescaped, text.replace("\\/", "/")}:
+    for version in (text, unescaped, text.replace("\\/", "/")):
         for match in _PATH.findall(version):
             whole = match.rstrip(".")
             found.add(whole)

@@ -110,4 +110,4 @@ def _end(job: dict[str, Any], secrets: Secrets, progress: Progress) -> dict[str,
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    raise SystemExit(main(sys.argv[1:]))

@@ -124,7 +124,7 @@ def _texts(scope: Scope, finds: Finds) -> None:
 def _note(scope: Scope, finds: Finds, who: str, text: str) -> None:
     text = "\n".join(line for line in text.splitlines() if not _is_about_mounts(line, scope))
     found = paths_in(text)
-    for root in {str(scope.root), scope.real_root}:
+    for root in (str(scope.root), scope.real_root):
         found |= lines_naming(text, root)
     for path in sorted(found):
         below = below_root(scope, path)
@@ -202,7 +202,7 @@ def _process(
     except OSError:
         words = ""
     found = paths_in(words)
-    for root in {str(scope.root), scope.real_root}:
+    for root in (str(scope.root), scope.real_root):
         found |= lines_naming(words, root)
     for path in found:
         below = below_root(scope, path)
