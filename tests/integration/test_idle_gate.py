@@ -259,6 +259,7 @@ def test_a_restart_waits_between_stop_and_start(bench: Bench) -> None:
     assert done.status == 0, done.output
     order = re.findall(r"RUNNING HANDLER \[(.*?)\]", done.output)
     assert order == [
+        "Restart SGLang",
         "Forget failed starts",
         "Stop the instance",
         "Wait until the memory is given back",

@@ -73,7 +73,6 @@ def serving(node: Node) -> Any:
     )
 
 
-@pytest.mark.unproven
 def test_a_change_that_fails_goes_back_and_is_not_tried_again(serving: Serving) -> None:
     first = serving.generation()
     assert serving.kept() == [first]
@@ -100,7 +99,6 @@ def test_a_change_that_fails_goes_back_and_is_not_tried_again(serving: Serving) 
     assert serving.invocation() == back
 
 
-@pytest.mark.unproven
 def test_a_person_goes_back_from_what_works(serving: Serving) -> None:
     left, before = serving.kept()
     asked = {**DECLARED, "sglang_max_running_requests": 3, "sglang_rollback_reason": "it answers too slowly"}
