@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
+from ansible_collections.gpufleet.sglang.tests.unit.conftest import Once
 
 
 @pytest.fixture(name="compiler", scope="session")
@@ -24,8 +25,6 @@ def _compiler() -> str:
 
 
 @pytest.fixture(name="library", scope="session")
-def _library(tmp_path_factory: pytest.TempPathFactory, compiler: str) -> Path:
+def _library(once: Once, compiler: str) -> Path:
     """The stand-in, compiled once; which machine it speaks of is told through the environment."""
-    dest = tmp_path_factory.mktemp("standin")
-    machine_tree.build_library(dest, compiler)
-    return dest / machine_tree.LIBRARY
+    return once("standin", lambda folder: machine_tree.build_library(folder, compiler)) / machine_tree.LIBRARY

@@ -29,3 +29,9 @@ def test_every_variable_of_the_role_can_be_said_for_one_instance() -> None:
         if name not in NOT_OF_AN_INSTANCE
     }
     assert asked == expected
+
+
+def test_the_rehearsal_has_the_uv_that_the_role_takes_by_itself() -> None:
+    defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    there = (ROLE.parents[1] / "rehearsal" / "wheelhouse" / "installer.txt").read_text(encoding="utf-8")
+    assert f"uv=={defaults['sglang_uv_version']}" in there.split()

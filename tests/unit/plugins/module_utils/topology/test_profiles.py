@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.te
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Machine
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 from ansible_collections.gpufleet.sglang.rehearsal import machine_tree
+from ansible_collections.gpufleet.sglang.tests.unit.conftest import Once
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.expected_machines import (
     BOARDS_UNASKED,
     EXPECTED,
@@ -65,13 +66,13 @@ def _built(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
 
 
 @pytest.fixture(name="surveys", scope="module")
-def _surveys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def _surveys(once: Once, library: Path) -> dict[str, dict[str, Any]]:
     """What the module says of every machine when it can ask the stand-in."""
-    compiler = machine_tree.compiler()
-    if compiler is None:
-        pytest.fail("No C compiler to build the NVML stand-in: install gcc and libc6-dev (make setup does).")
-    base = tmp_path_factory.mktemp("machines")
-    machine_tree.build_library(base, compiler)
+    lines = (once("surveys", lambda folder: survey_all(library, folder)) / "surveys.jsonl").read_text(encoding="utf-8")
+    return dict(zip(PROFILES, map(json.loads, lines.splitlines())))
+
+
+def survey_all(library: Path, base: Path) -> None:
     for name in PROFILES:
         machine_tree.build_tree(profile(name), base / name)
     place = base / "collections" / "ansible_collections" / "gpufleet"
@@ -79,14 +80,14 @@ def _surveys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     (place / "sglang").symlink_to(REPOSITORY)
     paths = [str(base / "collections"), *(path for path in sys.path if path)]
     done = subprocess.run(
-        [sys.executable, "-c", SURVEY, str(base / machine_tree.LIBRARY), *(str(base / name) for name in PROFILES)],
+        [sys.executable, "-c", SURVEY, str(library), *(str(base / name) for name in PROFILES)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return dict(zip(PROFILES, map(json.loads, done.stdout.splitlines())))
+    (base / "surveys.jsonl").write_text(done.stdout, encoding="utf-8")
 
 
 def levels(machine: Machine, row: int) -> list[str | None]:

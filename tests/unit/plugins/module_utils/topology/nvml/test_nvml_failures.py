@@ -20,6 +20,7 @@ import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.asking import read_nvml
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.process import IMPORT, LOAD, nvml_process
+from ansible_collections.gpufleet.sglang.tests.unit.conftest import Once
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.nvml import failure_table
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.topology.nvml.failure_table import ERRORS
 
@@ -78,9 +79,14 @@ CALL_CODES = {
 
 
 @pytest.fixture(name="table", scope="module")
-def _table(tmp_path_factory: pytest.TempPathFactory, library: Path) -> list[Case]:
+def _table(once: Once, library: Path) -> list[Case]:
     """The healthy case first."""
-    file = tmp_path_factory.mktemp("failures") / "machine.nvml"
+    lines = (once("failures", lambda folder: tabulate(library, folder)) / "table.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def tabulate(library: Path, folder: Path) -> None:
+    file = folder / "machine.nvml"
     done = subprocess.run(
         [sys.executable, failure_table.__file__, str(library), str(file)],
         env={
@@ -93,7 +99,7 @@ def _table(tmp_path_factory: pytest.TempPathFactory, library: Path) -> list[Case
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    (folder / "table.jsonl").write_text(done.stdout, encoding="utf-8")
 
 
 @pytest.fixture(name="asked")
