@@ -102,7 +102,6 @@ WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
 }
 
 
-@pytest.mark.unproven
 def test_what_cannot_be_is_refused_before_any_is_touched(first_run: Outcome, node: Node, tmp_path: Path) -> None:
     before = files(node), state(node, "chat"), state(node, "code")
     requests: dict[str, dict[str, Any]] = {name: {**SMALL, "sglang_instances": case[0]} for name, case in WRONG.items()}

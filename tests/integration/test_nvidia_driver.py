@@ -229,7 +229,6 @@ def test_a_second_run_changes_nothing_and_a_branch_means_its_newest_release(flee
 # Changes --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.unproven
 def test_what_would_harm_is_refused_again_on_hosts_that_have_a_driver(fleet: Fleet) -> None:
     """GPUs in use, packages that somebody left half installed, and an older release that nobody said was meant."""
     fleet.switched.run(
@@ -257,7 +256,6 @@ def test_what_would_harm_is_refused_again_on_hosts_that_have_a_driver(fleet: Fle
     assert [machine.fingerprint() for machine in machines] == before
 
 
-@pytest.mark.unproven
 def test_what_is_allowed_is_done_as_far_as_it_goes_without_a_reboot(fleet: Fleet) -> None:
     """The first kernel does not let the old module go, which nothing could tell before it was tried. The second host
     boots a newer kernel next, which has neither headers nor module."""
@@ -287,7 +285,6 @@ def test_what_is_allowed_is_done_as_far_as_it_goes_without_a_reboot(fleet: Fleet
     assert fleet.domain.run("cat /etc/nvidia-imex/nodes_config.cfg").split() == ["10.0.0.1", "10.0.0.3"]
 
 
-@pytest.mark.unproven
 def test_with_permission_it_goes_on_at_the_reboot_and_nothing_moves_the_release(fleet: Fleet) -> None:
     boots = fleet.switched.boots()
     told = fleet.play(switched={"version": NEW, "allow_reboot": True})
@@ -303,7 +300,6 @@ def test_with_permission_it_goes_on_at_the_reboot_and_nothing_moves_the_release(
     assert {"nvidia-driver-cuda", "nvidia-kernel-open-dkms"} <= held
 
 
-@pytest.mark.unproven
 def test_the_way_back_leads_to_what_was_there_before(fleet: Fleet) -> None:
     boots = fleet.switched.boots()
     told = fleet.play(switched={"entry_point": "rollback", "version": NEW})

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -200,7 +200,6 @@ def fixture_calm(node: ScriptedNode, tmp_path_factory: pytest.TempPathFactory) -
     # So few that each has a line of its own.
     told = {
         "constant": Start(node, scenario(31201, 240_000_000, 0.01)),
-        # Half the speed from the middle of the time on, which is two thirds of the bytes.
         "halving": Start(node, scenario(31202, 180_000_000, 0.01, pool={"speeds": [[2 / 3, 0.005]]})),
     }
     everything = {**starts, **told}
@@ -244,36 +243,56 @@ def test_a_unit_that_restarts_by_itself_is_noticed(calm: Calm) -> None:
 
 
 class Forecast(NamedTuple):
-    """What a live line said at a share of the bytes, beside the truth of the journal."""
+    """What a live line said at a share of the bytes, beside what became of it."""
 
     share: float
     error_of_all: float
     error_of_rest: float
 
 
-def forecasts(name: str, lines: list[Line], end: Ended) -> list[Forecast]:
+class Pace(NamedTuple):
+    """How a pool is pinned: for how long where nothing is in the way, and the share of time at a share of the bytes.
+
+    The forecast is what is judged here: how late a busy controller prints a line is no error of it, and a node that is
+    disturbed takes longer than anybody can tell beforehand.
+    """
+
+    seconds: float
+    share_of_time: Callable[[float], float]
+    bound: float
+
+
+PACES = {
+    "constant": Pace(24.0, lambda share: share, 0.15),
+    # Half the speed from the middle of the time on, which is two thirds of the bytes.
+    "halving": Pace(24.0, lambda share: 0.75 * share if share <= 2 / 3 else 1.5 * share - 0.5, 0.30),
+}
+
+
+def forecasts(name: str, lines: list[Line], pinned_seconds: float) -> list[Forecast]:
     """Each live line of a start that tells a time left."""
-    pin = next(row for row in end.result["stages"] if row["stage"] == "host_pool")
-    done = pin["started_at"] + pin["seconds"]
     found = []
-    for at, text in lines:
+    for _at, text in lines:
         match = re.search(PINNED, text) if text.startswith(f"{name} ") else None
         if match is None:
             continue
-        left = 60 * int(match[3] or 0) + float(match[4])
-        wrong = abs(at + left - done)
-        found.append(Forecast(float(match[1]) / float(match[2]), wrong / pin["seconds"], wrong / max(done - at, 1.0)))
+        share = float(match[1]) / float(match[2])
+        left = pinned_seconds * (1 - PACES[name].share_of_time(share))
+        wrong = abs(60 * int(match[3] or 0) + float(match[4]) - left)
+        found.append(Forecast(share, wrong / pinned_seconds, wrong / max(left, 1.0)))
     return found
 
 
-@pytest.mark.parametrize(("name", "bound"), [("constant", 0.15), ("halving", 0.30)])
-def test_the_time_left_is_right_after_a_fifth_of_the_bytes(calm: Calm, name: str, bound: float) -> None:
-    told = [one for one in forecasts(name, calm.forecast.lines, calm.ended[name]) if one.share >= 0.2]
-    print(f"\n{name}: share of the bytes, error of the whole time, error of the time left")
+@pytest.mark.parametrize("name", PACES)
+def test_the_time_left_is_right_after_a_fifth_of_the_bytes(calm: Calm, name: str) -> None:
+    took = next(row["seconds"] for row in calm.ended[name].result["stages"] if row["stage"] == "host_pool")
+    disturbance = max(took / PACES[name].seconds - 1, 0.0)
+    told = [one for one in forecasts(name, calm.forecast.lines, took) if one.share >= 0.2]
+    print(f"\n{name}: {took:.1f} s. Share of the bytes, error of the whole time, error of the time left")
     for one in told:
         print(f"{one.share:>8.0%}{one.error_of_all:>8.1%}{one.error_of_rest:>8.1%}")
     assert len(told) >= 3, calm.forecast.output
-    assert max(one.error_of_all for one in told) <= bound
+    assert max(one.error_of_all for one in told) <= PACES[name].bound + disturbance
 
 
 # What happens to nodes
