@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.plugins.filter.openpgp_fingerprints import openpgp_fingerprints
 from ansible_collections.gpufleet.sglang.plugins.module_utils.openpgp import dearmored, fingerprints, packets
 
 # Made for this test by gpg 2.2, which tells this fingerprint of it; its secret half was thrown away.
@@ -98,9 +96,3 @@ def test_a_key_of_version_6() -> None:
 def test_what_is_no_key_says_why(data: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         fingerprints(data)
-
-
-def test_the_filter_takes_what_slurp_returns() -> None:
-    assert openpgp_fingerprints(base64.b64encode(KEY.encode()).decode()) == [FINGERPRINT]
-    assert openpgp_fingerprints(base64.b64encode(b"<html>").decode()) == []
-    assert openpgp_fingerprints("no base64") == []
