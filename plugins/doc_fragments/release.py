@@ -24,9 +24,10 @@ options:
     choices: [cuda, cpu]
     default: cuda
   python:
-    description: Interpreter that the environment is made from.
+    description:
+      - Interpreter that the environment is made from. If not given, C(/usr/bin/python3), or where that is older than
+        what SGLang takes, as on RHEL 9, the one that the distribution has beside it.
     type: path
-    default: /usr/bin/python3
   requirements:
     description:
       - Text of the pins, installed without resolving what they need. Without it a C(requirements.txt) in O(wheelhouse)

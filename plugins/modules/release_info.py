@@ -30,10 +30,11 @@ options:
     type: str
     required: true
   system_packages:
-    description: Packages of the distribution that come before the installation; an interpreter may be among them.
+    description:
+      - Packages of the distribution that come before the installation; an interpreter may be among them. If not given,
+        those that SGLang needs at run time, by their names in Debian, Ubuntu, RHEL and what is like them.
     type: list
     elements: str
-    default: []
 author:
   - gpufleet maintainers (@gpufleet)
 seealso:
@@ -100,6 +101,17 @@ installer:
   returned: always
   type: str
   sample: pip
+interpreter:
+  description: The interpreter that the environment is made from, there or not.
+  returned: always
+  type: str
+  sample: /usr/bin/python3
+system_packages:
+  description: Packages of the distribution that come before the installation.
+  returned: always
+  type: list
+  elements: str
+  sample: [python3-venv, python3-dev, g++, numactl]
 needed_bytes:
   description: Room that the installation needs, null where it is installed or cannot be told.
   returned: always
@@ -159,11 +171,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.installation.relea
     planned_release,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.system import read_system
 
 
 def look(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    asked = asked_from(params)
+    asked = asked_from(params, read_system(Tree(Path("/"))))
     releases = Path(params["install_root"], "releases")
     link = Path(params["install_root"], params["instance"])
     there = environments_below(releases)
@@ -176,6 +190,8 @@ def look(module: AnsibleModule) -> dict[str, Any]:
         "link": str(link.readlink()) if link.is_symlink() else None,
         "others": [one.name for one in there],
         "python": None,
+        "interpreter": asked.python,
+        "system_packages": list(asked.system_packages),
         "installer": "uv" if asked.installer == "uv" else "pip",
         "needed_bytes": None,
         "free_bytes": read_place(params["install_root"]).free_bytes,
@@ -233,7 +249,7 @@ def main() -> None:
         argument_spec={
             **RELEASE_OPTIONS,
             "instance": {"type": "str", "required": True},
-            "system_packages": {"type": "list", "elements": "str", "default": []},
+            "system_packages": {"type": "list", "elements": "str"},
         },
         supports_check_mode=True,
     )

@@ -148,6 +148,8 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.installation.relea
     planned_release,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.files import Tree
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.system import read_system
 
 _PACKAGES = """\
 import importlib.metadata, json
@@ -313,7 +315,7 @@ def _packages_at(folder: str | None) -> dict[str, str]:
 
 
 def install(module: AnsibleModule) -> dict[str, Any]:
-    asked = asked_from(module.params)
+    asked = asked_from(module.params, read_system(Tree(Path("/"))))
     python = read_python(module.run_command, asked.python)
     if python is None and module.check_mode:
         # It comes with packages of the distribution that a real run installs first.

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.installation.asked import Asked
+from ansible_collections.gpufleet.sglang.plugins.module_utils.installation.distribution import from_distribution
+from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.facts import OperatingSystem
 
 RELEASE_OPTIONS: dict[str, dict[str, Any]] = {
     "install_root": {"type": "path", "required": True},
     "version": {"type": "str", "required": True},
     "device": {"type": "str", "choices": ["cuda", "cpu"], "default": "cuda"},
-    "python": {"type": "path", "default": "/usr/bin/python3"},
+    "python": {"type": "path"},
     "requirements": {"type": "str"},
     "installer": {"type": "str", "choices": ["auto", "pip", "uv"], "default": "auto"},
     "uv_version": {"type": "str"},
@@ -26,11 +28,14 @@ RELEASE_OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def asked_from(params: Mapping[str, Any]) -> Asked:
+def asked_from(params: Mapping[str, Any], system: OperatingSystem) -> Asked:
+    own = from_distribution(system)
+    # What installs has none of them before it: they are there by then.
+    packages = params.get("system_packages", ())
     return Asked(
         version=params["version"],
         device=params["device"],
-        python=params["python"],
+        python=params["python"] or own.python,
         requirements=params["requirements"],
         installer=params["installer"],
         uv_version=params["uv_version"],
@@ -38,5 +43,5 @@ def asked_from(params: Mapping[str, Any]) -> Asked:
         index_url=params["index_url"],
         extra_index_urls=tuple(params["extra_index_urls"]),
         require_hashes=params["require_hashes"],
-        system_packages=tuple(params.get("system_packages") or ()),
+        system_packages=own.packages if packages is None else tuple(packages),
     )
