@@ -5,7 +5,8 @@
 """What is planned for a model is what the real server allocates, to the page, for every family that a CPU can start.
 
 The weights are made up by the server (--load-format dummy), two servers start at a time. A model of each kind of pools
-is started; GPUFLEET_EVERY_FAMILY=1 in the environment adds all other models of rehearsal/sglang_on_cpu/families.
+is started; GPUFLEET_EVERY_FAMILY=1 in the environment, as `make campaign` has it, adds all other models of
+rehearsal/sglang_on_cpu/families.
 The name of this file puts it behind the rehearsal's story, which begins with a bare node.
 """
 
@@ -33,18 +34,18 @@ STATES = {
 DIRECT = "page_first_direct"
 CASES = [
     Case("qwen3", ranks=2, page_size=16, ratio=2.5, serves=True),
-    Case("llama-mha", page_size=64, size_gb=1, serves=True),
-    Case("gemma", ranks=2, ratio=1.7, serves=True),
-    Case("deepseek-v3", ranks=2, page_size=64, ratio=2),
     Case("glm-5", ranks=2, page_size=64, size_gb=1, dtype="bfloat16"),
-    Case("gpt-oss", page_size=16, ratio=2, backend="intel_amx"),
     Case("mimo-v2", ratio=2, layout=DIRECT),
     Case("minimax-m3", page_size=64, ratio=2),
     Case("qwen3-next", ranks=2, ratio=2, layout=DIRECT, flags=STATES),
-    Case("nemotron-h", size_gb=1, layout=DIRECT, flags=STATES),
 ]
 if os.environ.get("GPUFLEET_EVERY_FAMILY"):
     CASES += [
+        Case("llama-mha", page_size=64, size_gb=1, serves=True),
+        Case("gemma", ranks=2, ratio=1.7, serves=True),
+        Case("deepseek-v3", ranks=2, page_size=64, ratio=2),
+        Case("gpt-oss", page_size=16, ratio=2, backend="intel_amx"),
+        Case("nemotron-h", size_gb=1, layout=DIRECT, flags=STATES),
         Case("minimax-m2", page_size=16, ratio=3),
         Case("step-3.5", page_size=16, ratio=2, serves=True),
         Case("deepseek-v3", size_gb=1),
