@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.beside import without_claims
-
 DOCUMENTATION = r"""
 name: beside_claims
 version_added: 0.1.0
@@ -45,6 +43,8 @@ _value:
 
 
 def beside_claims(topology: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.beside import without_claims
+
     return without_claims(topology, claims)
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.capacity_table import capacity_lines
-
 DOCUMENTATION = r"""
 name: capacity_summary
 version_added: 0.1.0
@@ -38,7 +36,9 @@ _value:
   elements: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[str]]]:
-        return {"capacity_summary": capacity_lines}
+        return {"capacity_summary": later("capacity.capacity_table", "capacity_lines")}

@@ -9,7 +9,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.verification import verification
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 DOCUMENTATION = r"""
@@ -79,6 +78,8 @@ _value:
 
 
 def driver_findings(stack: Any, plan: Any, topology: Any = None) -> dict[str, Any]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.verification import verification
+
     if not isinstance(stack, Mapping):
         raise AnsibleFilterError(f"The stack is {stack!r}. Expected what host_stack_info returns.")
     try:

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet.details import details
-
 DOCUMENTATION = r"""
 name: fleet_details
 version_added: 0.1.0
@@ -40,7 +38,9 @@ _value:
   elements: dict
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[dict[str, Any]]]]:
-        return {"fleet_details": details}
+        return {"fleet_details": later("fleet.details", "details")}

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet.outcomes import fleet_plans
-
 DOCUMENTATION = r"""
 name: fleet_plans
 version_added: 0.1.0
@@ -82,7 +80,9 @@ _value:
           type: dict
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
-        return {"fleet_plans": fleet_plans}
+        return {"fleet_plans": later("fleet.outcomes", "fleet_plans")}

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet.table import table_lines
-
 DOCUMENTATION = r"""
 name: fleet_table
 version_added: 0.1.0
@@ -41,7 +39,9 @@ _value:
   elements: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[str]]]:
-        return {"fleet_table": table_lines}
+        return {"fleet_table": later("fleet.table", "table_lines")}

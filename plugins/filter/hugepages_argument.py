@@ -10,8 +10,6 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.hugepages import kernel_words
-from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.request import parse_hugepages
 
 DOCUMENTATION = r"""
 name: hugepages_argument
@@ -50,6 +48,9 @@ _value:
 
 
 def hugepages_argument(hugepages: Sequence[Mapping[str, Any]], size: str = "1GB") -> str:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.hugepages import kernel_words
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.request import parse_hugepages
+
     try:
         return " ".join(kernel_words(parse_hugepages(hugepages), size))
     except Refusal as refusal:

@@ -9,9 +9,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import HUGEPAGE_SIZES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.hugepages import of_plans
 
 DOCUMENTATION = r"""
 name: hugepages_of_plans
@@ -51,6 +49,9 @@ _value:
 
 
 def hugepages_of_plans(plans: Any, size: str = "2MB") -> list[dict[str, Any]]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import HUGEPAGE_SIZES
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.hugepages import of_plans
+
     given = [plans] if isinstance(plans, Mapping) else list(plans)
     if size not in HUGEPAGE_SIZES:
         raise AnsibleFilterError(f"The size is '{size}'; expected one of {', '.join(HUGEPAGE_SIZES)}.")

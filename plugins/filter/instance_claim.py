@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.beside import claim
-
 DOCUMENTATION = r"""
 name: instance_claim
 version_added: 0.1.0
@@ -43,6 +41,8 @@ _value:
 
 
 def instance_claim(plan: Mapping[str, Any], held_bytes: int | str | None = 0) -> dict[str, Any]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.beside import claim
+
     return claim(plan, int(held_bytes or 0))
 
 

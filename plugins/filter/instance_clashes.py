@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.arrange import claim_of, clashes
-
 DOCUMENTATION = r"""
 name: instance_clashes
 version_added: 0.1.0
@@ -39,6 +37,8 @@ _value:
 
 
 def instance_clashes(claims: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.arrange import claim_of, clashes
+
     return clashes([claim_of(name, said) for name, said in claims.items()])
 
 

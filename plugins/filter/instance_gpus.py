@@ -9,9 +9,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.arrange import claim_of, seated
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import machine_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import instances_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 DOCUMENTATION = r"""
@@ -67,6 +64,10 @@ _value:
 def instance_gpus(
     wishes: Any, topology: Mapping[str, Any], kept: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, list[int]]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.arrange import claim_of, seated
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import machine_facts
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import instances_of
+
     try:
         claims = [claim_of(name, said) for name, said in (kept or {}).items()]
         return seated(instances_of(wishes), claims, machine_facts(topology))

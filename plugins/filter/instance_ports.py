@@ -9,11 +9,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.arrange import (
-    Wish,
-    arrange_ports,
-    claim_of,
-)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 DOCUMENTATION = r"""
@@ -69,6 +64,12 @@ def instance_ports(
     kept: Mapping[str, Mapping[str, Any]] | None = None,
     listening: Sequence[int] = (),
 ) -> dict[str, int]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.arrange import (
+        Wish,
+        arrange_ports,
+        claim_of,
+    )
+
     try:
         return arrange_ports(
             [Wish(name=name, **said) for name, said in wishes.items()],

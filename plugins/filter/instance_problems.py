@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.entries import entry_problems
-
 DOCUMENTATION = r"""
 name: instance_problems
 version_added: 0.1.0
@@ -52,6 +50,8 @@ _value:
 def instance_problems(
     entries: Any, options: Mapping[str, Mapping[str, Any]], of_the_node: Collection[str] = ()
 ) -> list[str]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.entries import entry_problems
+
     return entry_problems(entries, options, "sglang_", of_the_node)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.paper import machine_on_paper
 
 DOCUMENTATION = r"""
 name: machine_on_paper
@@ -90,6 +89,8 @@ _value:
 
 
 def on_paper(machine: Any) -> dict[str, Any]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.paper import machine_on_paper
+
     if not isinstance(machine, Mapping):
         raise AnsibleFilterError(
             f"value_malformed: The machine is {machine!r}. Expected a mapping with board and count."

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.report import node_report_lines
-
 DOCUMENTATION = r"""
 name: node_report
 version_added: 0.1.0
@@ -47,7 +45,9 @@ _value:
   elements: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[str]]]:
-        return {"node_report": node_report_lines}
+        return {"node_report": later("report", "node_report_lines")}

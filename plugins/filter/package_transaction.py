@@ -7,11 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.cuda.transaction import (
-    apt_transaction,
-    dnf_transaction,
-)
-
 DOCUMENTATION = r"""
 name: package_transaction
 version_added: 0.1.0
@@ -49,6 +44,11 @@ _value:
 
 
 def package_transaction(simulated: str, asked: str | None = None) -> dict[str, Any]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.cuda.transaction import (
+        apt_transaction,
+        dnf_transaction,
+    )
+
     found = dnf_transaction(simulated) if asked is None else apt_transaction(simulated, asked)
     return {
         "installed": list(found.installed),

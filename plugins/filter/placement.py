@@ -9,11 +9,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import integer, machine_facts
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import instances_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import place, placement_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
 
 DOCUMENTATION = r"""
 name: placement
@@ -195,6 +191,11 @@ def placement(
     avoid_in_use: bool = True,
     reserve_bytes: Any = DEFAULT_RESERVE_BYTES,
 ) -> dict[str, Any]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import integer, machine_facts
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import instances_of
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.place import place, placement_as_dict
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import version_facts
+
     if not isinstance(topology, Mapping):
         raise AnsibleFilterError(f"The topology is {topology!r}. Expected what gpu_topology_info returns.")
     try:

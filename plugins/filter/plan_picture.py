@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.picture.plan_picture import plan_picture
-
 DOCUMENTATION = r"""
 name: plan_picture
 version_added: 0.1.0
@@ -44,7 +42,9 @@ _value:
   type: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., str]]:
-        return {"plan_picture": plan_picture}
+        return {"plan_picture": later("picture.plan_picture", "plan_picture")}

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.summary import summary_lines
-
 DOCUMENTATION = r"""
 name: plan_summary
 version_added: 0.1.0
@@ -37,7 +35,9 @@ _value:
   elements: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[str]]]:
-        return {"plan_summary": summary_lines}
+        return {"plan_summary": later("memory.summary", "summary_lines")}

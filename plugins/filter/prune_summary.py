@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.store.summary import prune_lines
-
 DOCUMENTATION = r"""
 name: prune_summary
 version_added: 0.1.0
@@ -37,7 +35,9 @@ _value:
   elements: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[str]]]:
-        return {"prune_summary": prune_lines}
+        return {"prune_summary": later("store.summary", "prune_lines")}

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.store.summary import snapshot_lines
-
 DOCUMENTATION = r"""
 name: snapshot_summary
 version_added: 0.1.0
@@ -38,7 +36,9 @@ _value:
   elements: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[str]]]:
-        return {"snapshot_summary": snapshot_lines}
+        return {"snapshot_summary": later("store.summary", "snapshot_lines")}

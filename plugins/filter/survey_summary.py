@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.summary import survey_lines
-
 DOCUMENTATION = r"""
 name: survey_summary
 version_added: 0.1.0
@@ -46,7 +44,9 @@ _value:
   elements: str
 """
 
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.later import later
+
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., list[str]]]:
-        return {"survey_summary": survey_lines}
+        return {"survey_summary": later("topology.summary", "survey_lines")}

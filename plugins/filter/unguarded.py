@@ -10,7 +10,6 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.guarded import unguarded_by
 
 DOCUMENTATION = r"""
 name: unguarded
@@ -60,6 +59,8 @@ def unguarded(
     extra_arguments: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> list[str]:
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.guarded import unguarded_by
+
     try:
         return unguarded_by(sglang_version, list(keys), extra_arguments or {}, environment or {})
     except Refusal as refusal:
