@@ -133,6 +133,10 @@ campaign: setup ## long seeded runs; `make test` holds a small slice of each
 	export GPUFLEET_EVERY_FAMILY=1
 	$(PYTEST) -q tests/integration/test_server_families.py
 
+.PHONY: refusals
+refusals: setup ## every refusal with its scenario and the message that it shows
+	PYTHONPATH=$(CURDIR)/$(BUILD)/collections PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/refusals-shown
+
 .PHONY: bench
 bench: setup ## counts and ratios: what a survey of a large node costs, how many plans a second; PART=startup: a wait
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"

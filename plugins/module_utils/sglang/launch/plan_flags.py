@@ -90,7 +90,8 @@ UNPLANNED_FLAGS = {
     "enable-unified-memory": "the pools are one",
     "enable-memory-saver": "the pools are virtual",
     "cpu-offload-gb": "weights live in host memory",
-    **dict.fromkeys(("hicache-storage-backend", "hicache-host-memory-mode"), "a storage tier is not planned yet"),
+    "hicache-storage-backend": "a third tier (the role takes it as sglang_hicache_storage)",
+    "hicache-host-memory-mode": "host memory that is no tier of its own",
     "config": "the plan itself is the configuration file",
     **dict.fromkeys(
         ("enable-prefill-cp", "enable-dsa-cache-layer-split"), "the KV cache is divided over ranks in another way"

@@ -75,6 +75,13 @@ def test_flags_with_memory_of_their_own_pass_with_a_warning(flag: str) -> None:
     assert flag in warning.message
 
 
+def test_a_flag_that_a_release_takes_on_its_command_line_alone_is_refused() -> None:
+    refusal = refusal_of({"lora-paths": "a=/srv/lora"}, "0.5.9")
+    assert refusal.code == "extra_argument_not_in_file"
+    assert refusal.message.startswith("extra_arguments holds lora-paths, which SGLang 0.5.9 takes on its command line")
+    assert "a release that reads it" in refusal.remedy
+
+
 @pytest.mark.parametrize("flag", ["enable-lora", "enable-memory-saver", "enable-weights-cpu-backup"])
 def test_what_is_switched_off_is_as_planned(flag: str) -> None:
     found = settle({flag: False})
