@@ -42,5 +42,5 @@ class ActionModule(ActionBase):
             result.update(refusal.as_result())
         except AnsibleActionFail as error:
             remedy = "See ansible-doc gpufleet.sglang.driver_plan."
-            result.update(Refusal("arguments_invalid", str(error), remedy).as_result())
+            result.update(Refusal("arguments_invalid", f"{str(error).rstrip('.')}.", remedy).as_result())
         return result

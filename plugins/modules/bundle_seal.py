@@ -102,7 +102,7 @@ def _sign(module: AnsibleModule, folder: Path) -> None:
         last = errors.strip().splitlines()[-1] if errors.strip() else f"status {status}"
         raise Refusal(
             "bundle_signature",
-            f"gpg cannot sign with {key}: {last}",
+            f"gpg cannot sign with {key}: {last.rstrip('.')}.",
             "Name a secret key that it has (gpg --list-secret-keys).",
             {"key": key},
         )

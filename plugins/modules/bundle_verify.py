@@ -96,7 +96,7 @@ def _verify_signature(module: AnsibleModule, folder: Path) -> None:
         last = (errors or output).strip().splitlines()[-1:] or [f"status {status}"]
         raise Refusal(
             "bundle_signature",
-            f"The signature of the manifest of {folder} is not good: {last[0]}",
+            f"The signature of the manifest of {folder} is not good: {last[0].rstrip('.')}.",
             f"Use no bundle that is not signed with one of the keys of {module.params['keyring']}.",
         )
 

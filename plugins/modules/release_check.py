@@ -96,7 +96,12 @@ def check(module: AnsibleModule) -> dict[str, Any]:
     path = Path(params["path"])
     record = installed_at(path)
     if record is None and not module.check_mode:
-        raise Refusal("release_not_installed", f"{path} is not installed.", "Install it first.")
+        raise Refusal(
+            "release_not_installed",
+            f"{path} is not an environment that was installed to its end: it has no {RECORD}.",
+            "Have it made by release_install, or name the path that release_info returns.",
+            {"path": str(path)},
+        )
     if record is None or params["checked_for"] in record["checks"]:
         return {"changed": record is None, "imported": {}, "seconds": None}
     if module.check_mode:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.host import Host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.request import Request
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MB, format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import MB, format_gb, format_gb_to_free
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 
 _DOWNLOAD = {True: 220 * MB, False: 600 * MB}
@@ -56,9 +56,8 @@ def check_space(
                 "driver_no_space",
                 f"/ has {format_gb(space.root_free_bytes)} free, and {what}"
                 f"{' and a new initramfs' if space.boot_on_root and boot else ''} take about {format_gb(root)}.",
-                f"Free {format_gb(root - space.root_free_bytes)} there: apt-get clean or dnf clean packages, old "
-                "kernels "
-                "(apt-get autoremove --purge), journals (journalctl --vacuum-size=500M).",
+                f"Free {format_gb_to_free(root - space.root_free_bytes)} there: apt-get clean or dnf clean packages, "
+                "old kernels (apt-get autoremove --purge), journals (journalctl --vacuum-size=500M).",
                 {"path": "/", "free_bytes": space.root_free_bytes, "needed_bytes": root},
             )
         )
@@ -69,8 +68,8 @@ def check_space(
                 "driver_no_space",
                 f"/boot has {format_gb(space.boot_free_bytes, 3)} free, and a new initramfs takes about "
                 f"{format_gb(boot, 3)} beside the old one ({now}the modules up to {format_gb(_MODULES[flavour], 3)}).",
-                f"Free {format_gb(boot - space.boot_free_bytes, 3)} there by removing old kernels: apt-get autoremove "
-                "--purge, or dnf remove --oldinstallonly.",
+                f"Free {format_gb_to_free(boot - space.boot_free_bytes, 3)} there by removing old kernels: apt-get "
+                "autoremove --purge, or dnf remove --oldinstallonly.",
                 {"path": "/boot", "free_bytes": space.boot_free_bytes, "needed_bytes": boot},
             )
         )

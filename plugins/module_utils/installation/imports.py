@@ -132,7 +132,7 @@ def _failed(name: str, kind: str, text: str, environment: str) -> Refusal:
         )
     return Refusal(
         "import_failed",
-        f"{name} cannot be imported: {kind}: {first[:400]}",
+        f"{name} cannot be imported: {kind}: {first[:400].rstrip('.')}.",
         "The release that runs is untouched. Correct the pins or sglang_environment, and run the play again.",
         evidence,
     )

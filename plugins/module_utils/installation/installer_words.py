@@ -110,7 +110,7 @@ def read_failure(installer: str, output: str, status: int) -> Refusal:
             return Refusal(row.code, row.message.format(installer=installer, what=what), row.remedy, evidence)
     return Refusal(
         "install_failed",
-        f"{installer} failed with status {status}; its last words were: {last_words(clean)}",
+        f"{installer} failed with status {status}; its last words were: {last_words(clean).rstrip('.')}.",
         "Look at what it printed, under failure.evidence.output of this task; nothing of it was kept.",
         evidence,
     )

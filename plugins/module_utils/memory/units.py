@@ -10,6 +10,8 @@ prints is always labelled for what it is.
 
 from __future__ import annotations
 
+import math
+
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
@@ -20,6 +22,11 @@ GB = 10**9
 def format_gb(size_bytes: float, digits: int = 2) -> str:
     """C(44770853376) -> C(44.77 GB)."""
     return f"{size_bytes / GB:,.{digits}f} GB"
+
+
+def format_gb_to_free(size_bytes: float, digits: int = 2) -> str:
+    """Rounded up, so that what is freed by it suffices: C(1) -> C(0.01 GB)."""
+    return f"{math.ceil(size_bytes / GB * 10**digits) / 10**digits:,.{digits}f} GB"
 
 
 def format_gib(size_bytes: float, digits: int = 2) -> str:

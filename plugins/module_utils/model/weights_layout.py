@@ -181,7 +181,7 @@ def check_layout(structure: ModelStructure, groups: Iterable[TensorGroup], layou
     _divides("expert_parallel", layout.expert_parallel, "tensor_parallel", layout.tensor_parallel)
     ranks = layout.attention_tensor_parallel
     if structure.num_attention_heads:
-        _divides("the attention ranks", ranks, "num_attention_heads", structure.num_attention_heads)
+        _divides("the number of attention ranks", ranks, "num_attention_heads", structure.num_attention_heads)
     kv_heads = structure.num_kv_heads
     if kv_heads and kv_heads % ranks and ranks % kv_heads:
         raise _refused(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb, format_gb_to_free
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 
@@ -52,7 +52,7 @@ def check_space(name: str, need: Need, disk: Disk, reserve_bytes: int) -> None:
             f"{name} needs {format_gb(need.missing_bytes)} more on {disk.path} "
             f"({format_gb(need.total_bytes)} in all, {format_gb(need.there_bytes + need.shared_bytes)} there already), "
             f"and {format_gb(reserve_bytes)} are to stay free; {format_gb(disk.free_bytes)} are free.",
-            f"Free {format_gb(lack)} there: model_prune lists what no unit uses. Nothing was written.",
+            f"Free {format_gb_to_free(lack)} there: model_prune lists what no unit uses. Nothing was written.",
             {**evidence, "lacking_bytes": lack},
         )
     if disk.free_files is not None and disk.free_files < need.files * 3 + 16:

@@ -122,7 +122,7 @@ def parse_hugepages(given: Sequence[Mapping[str, Any]]) -> tuple[Wanted, ...]:
             raise Refusal(
                 "hugepages_amount",
                 f"node_tuning_hugepages asks NUMA node {node} for huge pages of {size}, with "
-                f"{'neither' if pages is None else 'both'} pages and bytes.",
+                f"{'neither pages nor bytes' if pages is None else 'both pages and bytes'}.",
                 "Expected one of the two.",
             )
         amount = int(pages or 0) if size_bytes is None else pages_for(size, size_bytes)

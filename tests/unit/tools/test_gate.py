@@ -84,7 +84,7 @@ def test_the_lanes_go_side_by_side_and_each_output_is_in_one_piece(project: Proj
 def test_tests_are_counted_out_of_a_stages_own_files(project: Project) -> None:
     files = {"units.modules": (5, 1, 2), "units.controller": (7, 0, 0), "units-oldest": (3, 0, 0)}
     for name, numbers in files.items():
-        stage = name.split(".")[0]
+        stage = name.split(".", maxsplit=1)[0]
         script = project.folder / "stages" / stage
         before = script.read_text(encoding="utf-8")
         project.stage(stage, f"{before}\necho '{SUITE % numbers}' >.build/results/{name}.xml")

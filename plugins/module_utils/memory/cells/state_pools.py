@@ -129,7 +129,7 @@ def plan_states(
     if slots < 1:
         raise Refusal(
             "state_pool_empty",
-            f"The budget of {format_gib(int(max(0.0, budget_bytes)))} holds no state of {charged:,} bytes a request.",
+            f"Not one state fits the budget of {format_gib(int(max(0.0, budget_bytes)))}: {how}.",
             "Raise mem_fraction_static, use more GPUs, or lower max_running_requests or the number of draft tokens.",
             {"bytes_per_slot": charged, "budget_bytes": int(budget_bytes)},
         )

@@ -168,7 +168,7 @@ def _launch(seat: Seat, verb: str, writable: list[str], run_command: Callable[..
     if status != 0:
         raise Refusal(
             "store_systemd_missing",
-            f"systemd-run could not start {seat.unit}: {' '.join(str(errors).split())[:300]}",
+            f"systemd-run could not start {seat.unit}: {' '.join(str(errors).split())[:300].rstrip('.')}.",
             "The node has to run systemd, and the task to be root's (become).",
             {"unit": seat.unit},
         )

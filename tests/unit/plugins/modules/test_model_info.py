@@ -17,6 +17,7 @@ import yaml
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import refuse_unknown_facts
+from ansible_collections.gpufleet.sglang.plugins.module_utils.model import weights_groups
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.quantization import QuantizationDetails
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.rank_weights import WeightFacts, rank_weights
 from ansible_collections.gpufleet.sglang.plugins.module_utils.model.weights_groups import groups_from_facts
@@ -195,6 +196,27 @@ def test_one_clear_failure(folder: Path, capsys: pytest.CaptureFixture[str], wha
     assert result["failure"]["code"] == code
     assert named in result["msg"]
     assert "Traceback" not in result["msg"]
+
+
+def test_a_disk_that_fails_is_told_as_the_system_says_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: Path, readable_by: str | None) -> dict[str, Any]:
+        raise OSError(5, f"Input/output error{readable_by or ''}", str(path / "config.json"))
+
+    monkeypatch.setattr(model_info, "read_model", broken)
+    failure = run(capsys, folder)["failure"]
+    assert failure["code"] == "model_unreadable"
+    assert failure["message"] == f"{folder}/config.json cannot be read: Input/output error."
+    assert "rights of the user that Ansible runs as" in failure["remedy"]
+
+
+def test_more_kinds_of_tensors_than_are_listed_are_summed_up(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights_groups, "MAX_GROUPS", 1)
+    codes = [problem["code"] for problem in run(capsys, folder)["model"]["problems"]]
+    assert "model_tensor_groups_capped" in codes
 
 
 def test_readable_by_its_owner(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,10 +124,13 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
     counter = itertools.count()
     genuine = Node.write
 
+    def die(*_paths: Path) -> None:
+        raise Killed
+
     def write_or_die(self: Node, kind: str, target: str, state: State) -> None:
         if next(counter) == writes:
             if kind == "file" and state is not None:
-                monkeypatch.setattr("pathlib.Path.replace", lambda *_paths: (_ for _ in ()).throw(Killed()))
+                monkeypatch.setattr("pathlib.Path.replace", die)
                 genuine(self, kind, target, state)
             raise Killed
         genuine(self, kind, target, state)

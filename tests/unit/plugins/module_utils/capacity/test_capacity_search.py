@@ -212,6 +212,12 @@ def test_what_no_layout_serves_is_refused_with_its_reason() -> None:
     refusal = refused(asked(models=[unknown], topology=box(1)))
     assert refusal.code == "weights_unknown"
     assert refused(asked(topology=box(0))).code == "gpus_missing"
+    vision = {**QWEN, "architecture": "Gemma3ForConditionalGeneration"}
+    several = refused(asked(models=[vision], topology=box(2), server={"max_total_tokens": 63, "page_size": 64}))
+    assert several.code == "layouts_excluded"
+    assert several.message == "No layout is allowed: tp 1: max_total_tokens is 63, less than a page of 64 tokens."
+    assert several.remedy == "Expected 64 or more."
+    assert several.evidence["layouts"] == ["tp 1", "tp 2", "tp 2, attention dp 2", "tp 1, pp 2"]
 
 
 def test_boards_by_name() -> None:

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility import solution
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.choices import Board
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.compiled_for import torch_targets
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.cuda_lines import BY_VERSION
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.wheels import wheels_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.libraries.device_code import Target
+from ansible_collections.gpufleet.sglang.plugins.module_utils.libraries.device_code import PTX, Target
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.compatibility.hosts import (
     A100,
@@ -294,3 +295,10 @@ def test_an_older_driver_of_the_same_major_line_is_said() -> None:
     assert [problem["code"] for problem in found["problems"]] == ["driver_older_than_toolkit"]
     older = solved(topology(H100), stack("595.58.03"), driver="580")
     assert [problem["code"] for problem in older["problems"]] == ["solution_downgrades_driver"]
+
+
+def test_code_that_the_driver_compiles_first_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The wheels of all known releases have machine code for every board that SGLang serves.
+    monkeypatch.setattr(solution, "kernel_targets", lambda *_given: {Target(80, kind=PTX)})
+    problems = {found["code"]: found["message"] for found in solved(topology(H100), stack())["problems"]}
+    assert problems["compiled_at_start"] == f"Compiled by the driver, as there is PTX alone: {H100}."

@@ -444,6 +444,15 @@ def test_four_gb200_that_stand_alone_need_no_imex() -> None:
     assert (plan.fabric.kind, plan.fabric.imex) == ("none", False)
 
 
+def test_switches_that_the_bus_does_not_show_are_told_of_in_a_guest() -> None:
+    topology = topology_of((B200,) * 8)
+    assert "driver_fabric_in_guest" not in problem_codes(outcome(bare("debian12", (B200,) * 8), topology, version=NEW))
+    topology["host"]["virtualization"] = "kvm"
+    found = outcome(bare("debian12", (B200,) * 8), topology, version=NEW)
+    told = {problem.code: problem.message for problem in found.problems}
+    assert told["driver_fabric_in_guest"].startswith("The host is a guest of kvm. 8 GPUs of 10de:2901 (B200) reach")
+
+
 def test_slices_of_vgpu_need_their_own_driver() -> None:
     topology = topology_of((L40S,) * 4)
     topology["gpus"][0]["virtualization"] = "vgpu"

@@ -127,7 +127,29 @@ SAID = {
     "install_no_space": [
         ("pip", "ERROR: Could not install packages due to an OSError: No space left on device\n", "space")
     ],
-    "install_failed": [("pip", "Killed\n", "Killed")],
+    "install_python_unfit": [
+        (
+            "pip",
+            "ERROR: Package 'sglang' requires a different Python: 3.9.2 not in '>=3.10'\n",
+            "3.9.2 not in '>=3.10'",
+        ),
+        (
+            "uv",
+            "error: No solution found when resolving dependencies\n"
+            "  cause: Because the current Python version (3.9.2) does not satisfy Python>=3.10 and sglang==0.5.23 "
+            "depends on Python>=3.10, we can conclude\n",
+            "sglang==0.5.23",
+        ),
+    ],
+    "install_unauthorised": [
+        (
+            "pip",
+            "ERROR: HTTP error 401 while getting https://pypi.example.com/simple/sglang/\n"
+            "ERROR: 401 Client Error: Unauthorized for url: https://pypi.example.com/simple/sglang/\n",
+            "did not let pip in",
+        )
+    ],
+    "install_failed": [("pip", "Killed\n", "Killed.")],
 }
 
 

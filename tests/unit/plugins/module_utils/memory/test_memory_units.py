@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import (
     format_count,
     format_gb,
+    format_gb_to_free,
     format_gib,
     format_rate,
     format_seconds,
@@ -18,6 +19,11 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units impor
 def test_gb_and_gib_are_told_apart() -> None:
     assert (format_gb(11_192_713_344), format_gib(11_192_713_344)) == ("11.19 GB", "10.42 GiB")
     assert format_gb(358_166_827_008) == "358.17 GB"
+
+
+def test_what_is_to_be_freed_is_rounded_up() -> None:
+    assert [format_gb_to_free(size) for size in (1, 10_000_000, 10_000_001)] == ["0.01 GB", "0.01 GB", "0.02 GB"]
+    assert format_gb_to_free(2_500_000_000, 3) == "2.500 GB"
 
 
 @pytest.mark.parametrize(

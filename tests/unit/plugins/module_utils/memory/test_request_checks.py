@@ -30,6 +30,7 @@ def refused(**changes: Any) -> Refusal:
         ({"server": {"chunked_prefill_size": 10**9}}, "value_out_of_range", "server.chunked_prefill_size"),
         ({"server": {"dtype": "foo"}}, "choice_unknown", "server.dtype"),
         ({"server": {"attention_backend": "foo"}}, "choice_unknown", "server.attention_backend"),
+        ({"change_threshold": 1.5}, "change_threshold_out_of_range", "change_threshold is 1.5."),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(changes: dict[str, Any], code: str, named: str) -> None:
@@ -37,6 +38,16 @@ def test_what_cannot_be_is_refused_by_its_name(changes: dict[str, Any], code: st
     assert refusal.code == code
     assert named in refusal.message
     assert "xpected" in refusal.remedy
+
+
+def test_a_budget_takes_the_size_of_the_cards() -> None:
+    asked = founding(observed={"kv_pool_bytes": None, "available_before_load_bytes": None, "idle_bytes_per_gpu": None})
+    for gpu in asked["topology"]["gpus"]:
+        gpu["memory_total_bytes"] = None
+    with pytest.raises(Refusal) as found:
+        planned(asked)
+    assert (found.value.code, found.value.message) == ("gpu_memory_unknown", "The memory of the GPUs is not known.")
+    assert "topology.gpus[].memory_total_bytes, or observed.kv_pool_bytes" in found.value.remedy
 
 
 def test_what_sizes_a_host_tier_that_is_off_is_told() -> None:

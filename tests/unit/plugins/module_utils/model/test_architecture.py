@@ -76,6 +76,14 @@ def test_what_is_not_planned_is_refused_by_name(architecture: str | None, code: 
         assert named in str(refusal)
 
 
+def test_facts_without_attention_are_refused() -> None:
+    with pytest.raises(Refusal) as refused:
+        model_facts({**TINY, "attention": None})
+    assert refused.value.code == "model_attention_missing"
+    assert "attention of LlamaForCausalLM is None, which is no mapping." in refused.value.message
+    assert "model_info returns under model.attention" in refused.value.remedy
+
+
 @pytest.mark.parametrize("key", ["num_hidden_layers", "num_attention_heads"])
 @pytest.mark.parametrize("value", [None, 0, -1, "32", 1.5, True])
 def test_incomplete_configurations_name_the_key(key: str, value: object) -> None:

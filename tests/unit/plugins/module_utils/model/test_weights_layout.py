@@ -45,7 +45,11 @@ HEADS = ModelStructure(num_attention_heads=28, num_kv_heads=4)
         (HEADS, RankLayout(tensor_parallel=0), "Tensor_parallel is 0"),
         (HEADS, RankLayout(tensor_parallel=8, attention_data_parallel=3), "Attention_data_parallel 3 does not divide"),
         (HEADS, RankLayout(tensor_parallel=8, expert_parallel=3), "Expert_parallel 3 does not divide"),
-        (HEADS, RankLayout(tensor_parallel=8), "The attention ranks 8 does not divide num_attention_heads 28"),
+        (
+            HEADS,
+            RankLayout(tensor_parallel=8),
+            "The number of attention ranks 8 does not divide num_attention_heads",
+        ),
         (HEADS, RankLayout(tensor_parallel=14), "4 KV heads and 14 attention ranks"),
         (HEADS, RankLayout(pipeline_parallel=29), "28 layers cannot be given to 29"),
         (HEADS, RankLayout(pipeline_parallel=2, layer_partition=(20, 9)), "The partition 20, 9"),
