@@ -27,6 +27,8 @@ class Answer(NamedTuple):
     kind: str = "application/json"
 
 
+# entrypoints/http_server.py, AuthLevel.ADMIN_OPTIONAL: asks for the administrator's key where there is one.
+ADMINISTERING = ("/flush_cache",)
 NOT_FOUND = Answer(404, '{"detail":"Not Found"}')
 NEVER = Answer(0)
 
@@ -99,15 +101,19 @@ class Answers:
             return self._health(path)
         if path == "/metrics":
             return self._metrics()
-        if self._http["api_key"] is not None and key != self._http["api_key"]:
+        wanted = self._http["api_key"]
+        if path in ADMINISTERING and self._http["admin_api_key"] is not None:
+            wanted = self._http["admin_api_key"]
+        if wanted is not None and key != wanted:
             return Answer(401, '{"error":"Unauthorized"}')
         if path == "/v1/models":
             row = {"id": self._name, "object": "model", "max_model_len": self._scenario.model["context_tokens"]}
             return _json({"object": "list", "data": [row]})
         if path in ("/model_info", "/get_model_info"):
-            return _json({"model_path": self._name, "is_generation": True})
+            return _json({"model_path": self._scenario.model["name"], "is_generation": True})
         if path in ("/server_info", "/get_server_info"):
-            return _json({"max_total_num_tokens": self._device_tokens, "version": self._scenario.release})
+            told = {"max_total_num_tokens": self._device_tokens, "version": self._scenario.release}
+            return _json({**self._scenario.arguments, **told})
         if path == "/v1/loads":
             return _json({"loads": [{"dp_rank": 0, "num_running_reqs": 0, "num_waiting_reqs": 0}]})
         if path == "/flush_cache":

@@ -30,13 +30,13 @@ FORMS = (
         "settings",
         "server_args=ServerArgs(model_path='{model}', tokenizer_path='{model}', host='{host}', port={port}, "
         "mem_fraction_static={fraction}, tp_size={ranks}, enable_hierarchical_cache={hicache})",
-        until="0.5.21",
+        until="0.5.19",
     ),
     Form(
         "settings",
         "server_args={{'model_path': '{model}', 'tokenizer_path': '{model}', 'host': '{host}', 'port': {port}, "
         "'mem_fraction_static': {fraction}, 'tp_size': {ranks}, 'enable_hierarchical_cache': {hicache}}}",
-        since="0.5.21",
+        since="0.5.19",
     ),
     Form("template", "Using default HuggingFace chat template with detected content format: string"),
     # model_executor/model_runner.py; distributed/bootstrap.py

@@ -61,6 +61,7 @@ HTTP = {
     "chat": True,
     "generates": True,
     "api_key": None,
+    "admin_api_key": None,
     "served_model_name": None,
     "accept_length": None,
 }
@@ -120,6 +121,8 @@ class Scenario:
     noise: tuple[Mapping[str, Any], ...] = ()
     http: Mapping[str, Any] = field(default_factory=lambda: HTTP)
     steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
+    # What the main process prints and /server_info answers, by the release's own names.
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def version(self) -> tuple[int, ...]:
@@ -252,4 +255,5 @@ def scenario_from(given: Mapping[str, Any]) -> Scenario:
         noise=tuple(_noise(entry) for entry in given.get("noise") or ()),
         http={**HTTP, **http},
         steps={who: steps_from(steps) for who, steps in (given.get("steps") or {}).items()},
+        arguments=given.get("arguments") or {},
     )

@@ -59,6 +59,16 @@ def _say(scenario: Scenario, name: str, **values: Any) -> list[Step]:
     return [] if text is None else [{"say": text}]
 
 
+def settings_line(scenario: Scenario) -> list[Step]:
+    """The arguments as the release prints them: a dataclass' words to 0.5.18, a mapping since."""
+    if not scenario.arguments:
+        return _say(scenario, "settings")
+    if scenario.version >= (0, 5, 19):
+        return [{"say": f"server_args={dict(scenario.arguments)}"}]
+    words = ", ".join(f"{name}={value!r}" for name, value in scenario.arguments.items())
+    return [{"say": f"server_args=ServerArgs({words})"}]
+
+
 def pool_line(scenario: Scenario, pool: HostPool) -> str:
     """What announces a host pool; it is said before the memory is allocated."""
     name = f"pool_{pool.label}" if pool.label in ("mamba", "indexer") else "pool_kv"
@@ -120,7 +130,7 @@ def main_steps(scenario: Scenario) -> list[tuple[str, list[Step]]]:
     return [
         (
             "boot",
-            [{"http": "boot"}, *_say(scenario, "settings"), {"sleep": seconds["boot"]}, *_say(scenario, "template")],
+            [{"http": "boot"}, *settings_line(scenario), {"sleep": seconds["boot"]}, *_say(scenario, "template")],
         ),
         ("ranks", [{"await_ranks": True}, *_say(scenario, "timings", elapsed=seconds["load"])]),
         (
