@@ -75,11 +75,17 @@ class Outcome:
 class Play:
     """A play in a process group of its own, so that it can be killed whole, as a lost controller is."""
 
-    def __init__(self, *arguments: str, playbook: str = "gpufleet.sglang.site", inventory: str = "rehearsal") -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        playbook: str = "gpufleet.sglang.site",
+        inventory: str = "rehearsal",
+        environment: Mapping[str, str] = ENVIRONMENT,
+    ) -> None:
         self.process = subprocess.Popen(
             ["ansible-playbook", playbook, "-i", f"inventories/{inventory}", *arguments],
             cwd=ROOT,
-            env=ENVIRONMENT,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -134,11 +140,11 @@ class Node:
         return {**self.show("MainPID", "InvocationID", "NRestarts", "ActiveState"), "files": files}
 
 
-def play(*arguments: str, **options: str) -> Outcome:
+def play(*arguments: str, **options: Any) -> Outcome:
     return Play(*arguments, **options).finish()
 
 
-def play_refused(folder: Path, requests: Mapping[str, Mapping[str, Any]], *arguments: str) -> Outcome:
+def play_refused(folder: Path, requests: Mapping[str, Mapping[str, Any]], *arguments: str, **options: Any) -> Outcome:
     """One play of several requests, each of a host of its own name that is the node: what refuses changes nothing."""
     variables = folder / "group_vars"
     variables.mkdir()
@@ -152,7 +158,7 @@ def play_refused(folder: Path, requests: Mapping[str, Mapping[str, Any]], *argum
     hosts.write_text(
         json.dumps({"sglang": {"hosts": {name: {**here, **said} for name, said in requests.items()}}}), encoding="utf-8"
     )
-    return play("-i", str(hosts), "--limit", ",".join(requests), *arguments)
+    return play("-i", str(hosts), "--limit", ",".join(requests), *arguments, **options)
 
 
 def boot(*, anew: bool = False) -> None:

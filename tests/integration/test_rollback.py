@@ -4,17 +4,20 @@
 
 """A change that fails goes back to what was proven, once and not every hour; and so does a person, by hand.
 
-The real server, one rank, as an instance of its own beside whatever the rehearsal has left on the node.
+The stand-in release: it is about what the role does when a server dies of a change.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.sglang.tests.integration.plays import Node, Outcome, play
+from ansible_collections.gpufleet.sglang.tests.integration.plays import Outcome
+from ansible_collections.gpufleet.sglang.tests.integration.release_node import ReleaseNode
+from ansible_collections.gpufleet.sglang.tests.integration.scripted_release import VALUES, scenario, scripted_node
 
 INSTANCE = "back"
 UNIT = f"sglang-{INSTANCE}.service"
@@ -25,29 +28,19 @@ DECLARED: dict[str, Any] = {
     "sglang_hicache_enabled": False,
     "sglang_max_total_tokens": 2048,
     "sglang_burn_in_requests": 2,
-    "sglang_environment": {
-        "PYTHONPATH": "/usr/local/share/rehearsal/sglang_on_cpu",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "SGLANG_CPU_OMP_THREADS_BIND": "0",
-        "TORCHDYNAMO_DISABLE": "1",
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_OFFLINE": "1",
-    },
+    **VALUES,
 }
-# A file that is not there: the plan does not know of it, and the server dies of it.
-BROKEN = {
-    "sglang_environment": {**DECLARED["sglang_environment"], "SGLANG_LOGGING_CONFIG_PATH": "/nowhere/logging.json"}
-}
-
-
-def site(change: dict[str, Any] | None = None, **more: Any) -> Outcome:
-    asked = {**DECLARED, **(change or {}), **more}
-    return play("--limit", "node", "-e", json.dumps(asked))
+# The plan does not know of it, and the server dies of it.
+DIES = {"faults": [{"before": "load", "do": [{"say": "FileNotFoundError: /nowhere/logging.json"}, {"exit": 1}]}]}
 
 
 class Serving:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ReleaseNode) -> None:
         self.node = node
+        self.broken = {"sglang_environment": scenario(node, "dies", DIES)}
+
+    def site(self, change: dict[str, Any] | None = None, **more: Any) -> Outcome:
+        return self.node.play("gpufleet.sglang.site", {**DECLARED, **(change or {}), **more})
 
     def generation(self) -> str:
         pid = self.node.run(f"systemctl show {UNIT} -p MainPID --value")
@@ -62,25 +55,25 @@ class Serving:
         return [one["digest"] for one in record["generations"]]
 
 
-@pytest.fixture(scope="module")
-def serving(node: Node) -> Any:
-    done = site()
+@pytest.fixture(scope="module", name="serving")
+def _serving() -> Iterator[Serving]:
+    node = scripted_node("gpufleet-rollback-node", "10.213.77.121")
+    node.up()
+    found = Serving(node)
+    done = found.site()
     assert done.status == 0, done.output
-    yield Serving(node)
-    node.run(
-        f"systemctl disable --now {UNIT}; rm -rf /etc/systemd/system/{UNIT} /etc/sglang/{INSTANCE}.* "
-        f"/etc/sglang/kept/{INSTANCE} /var/lib/sglang/{INSTANCE}; systemctl daemon-reload; systemctl reset-failed"
-    )
+    yield found
+    node.down()
 
 
 def test_a_change_that_fails_goes_back_and_is_not_tried_again(serving: Serving) -> None:
     first = serving.generation()
     assert serving.kept() == [first]
-    assert site(sglang_max_running_requests=3).status == 0
+    assert serving.site(sglang_max_running_requests=3).status == 0
     proven = serving.generation()
     assert serving.kept() == [proven, first]
 
-    failed = site(BROKEN, sglang_max_running_requests=3, sglang_rollback=True)
+    failed = serving.site(serving.broken, sglang_max_running_requests=3, sglang_rollback=True)
     told = " ".join(failed.errors[-1].split())
     assert failed.recap["node"]["failed"] == 1, failed.output
     assert f"{UNIT} went back to generation {proven[:12]}" in told, failed.output
@@ -89,12 +82,12 @@ def test_a_change_that_fails_goes_back_and_is_not_tried_again(serving: Serving) 
     assert serving.kept() == [proven, first]
 
     back = serving.invocation()
-    again = site(BROKEN, sglang_max_running_requests=3, sglang_rollback=True)
+    again = serving.site(serving.broken, sglang_max_running_requests=3, sglang_rollback=True)
     assert "was put into force and failed" in " ".join(again.errors[-1].split()), again.output
     assert again.changed == 0
     assert serving.invocation() == back
 
-    unchanged = site(sglang_max_running_requests=3)
+    unchanged = serving.site(sglang_max_running_requests=3)
     assert (unchanged.status, unchanged.changed) == (0, 0), unchanged.output
     assert serving.invocation() == back
 
@@ -102,15 +95,15 @@ def test_a_change_that_fails_goes_back_and_is_not_tried_again(serving: Serving) 
 def test_a_person_goes_back_from_what_works(serving: Serving) -> None:
     left, before = serving.kept()
     asked = {**DECLARED, "sglang_max_running_requests": 3, "sglang_rollback_reason": "it answers too slowly"}
-    predicted = play("--limit", "node", "--check", "-e", json.dumps(asked), playbook="gpufleet.sglang.rollback")
+    predicted = serving.node.play("gpufleet.sglang.rollback", asked, "--check")
     assert predicted.status == 0, predicted.output
     assert serving.generation() == left
 
-    done = play("--limit", "node", "-e", json.dumps(asked), playbook="gpufleet.sglang.rollback")
+    done = serving.node.play("gpufleet.sglang.rollback", asked)
     assert done.status == 0, done.output
     assert serving.generation() == before
     assert serving.kept() == [before, left]
 
-    refused = site(sglang_max_running_requests=3)
+    refused = serving.site(sglang_max_running_requests=3)
     assert "left by hand (it answers too slowly)" in " ".join(refused.errors[-1].split()), refused.output
     assert serving.generation() == before
