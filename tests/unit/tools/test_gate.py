@@ -21,7 +21,7 @@ STAGES = (
     *("acceptance-rehearsal", "molecule-rehearsal", "molecule-roles", "acceptance-nodes"),
     *("lint", "docs", "conformance", "campaign", "units", "sanity", "units-oldest", "sanity-oldest"),
 )
-FIRST = ("acceptance-rehearsal", "molecule-roles", "lint")
+FIRST = ("acceptance-rehearsal", "acceptance-nodes", "lint")
 SUITE = '<testsuites><testsuite tests="%d" failures="%d" errors="0" skipped="%d"/></testsuites>'
 
 
