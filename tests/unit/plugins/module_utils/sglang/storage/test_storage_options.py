@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from ansible.errors import AnsibleFilterError
-
-from ansible_collections.gpufleet.sglang.plugins.filter.storage_host_bytes import storage_host_bytes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.storage.options import plan_storage, setup_of
 
 PLAN: dict[str, Any] = {
@@ -66,11 +62,3 @@ def test_a_tier_is_told_in_plain_data() -> None:
     assert file["file"]["path"].startswith("/etc/sglang/main.storage-")
     assert file["writable"] == ["/3fs/kv", "/3fs"]
     assert file["environment"] == {"SGLANG_HICACHE_HF3FS_CONFIG_PATH": file["file"]["path"]}
-
-
-def test_the_filter_counts_and_refuses_before_anything_is_planned() -> None:
-    asked = {"backend": "mooncake", "extra_config": {"global_segment_size": "2gb"}}
-    assert storage_host_bytes({}, "0.5.23") == 0
-    assert storage_host_bytes(asked, "0.5.23", 8, 1, 2) == 2 * 2 * 2**30
-    with pytest.raises(AnsibleFilterError, match="is 'eic'.*Nothing was changed"):
-        storage_host_bytes({"backend": "eic"}, "0.5.23")
