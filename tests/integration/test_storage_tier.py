@@ -212,6 +212,16 @@ def test_the_server_keeps_to_the_cap(served: Served) -> None:
     assert MAX_BYTES // 2 < served.held_bytes() <= MAX_BYTES
 
 
+@pytest.fixture(name="pruned_by_hand")
+def _pruned_by_hand(served: Served) -> Iterator[None]:
+    """Its timer would come in between."""
+    timer = PRUNE.replace(".service", ".timer")
+    served.node.run(f"systemctl stop {timer}")
+    yield
+    served.node.run(f"systemctl start {timer}")
+
+
+@pytest.mark.usefixtures("pruned_by_hand")
 def test_pages_that_no_server_counts_go_first(served: Served) -> None:
     served.node.run(
         f"for number in $(seq 40); do head -c {PAGE_BYTES} /dev/zero > {FOLDER}/left-$number.bin; done;"
@@ -228,6 +238,7 @@ def test_pages_that_no_server_counts_go_first(served: Served) -> None:
     assert own & kept
 
 
+@pytest.mark.usefixtures("pruned_by_hand")
 def test_the_floor_takes_pages_where_others_fill_the_file_system(served: Served) -> None:
     def free_bytes() -> int:
         return int(served.node.run(f"df --output=avail -B1 {MOUNT} | tail -n 1"))
