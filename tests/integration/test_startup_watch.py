@@ -197,10 +197,10 @@ def fixture_calm(node: ScriptedNode, tmp_path_factory: pytest.TempPathFactory) -
         ),
         "restarts": Start(node, scenario(31204, 100_000_000, 0.01, faults=[loses_main])),
     }
-    # So few that each has a line of its own.
+    # So few that each has a line of its own, and so long that a busy machine prints several.
     told = {
-        "constant": Start(node, scenario(31201, 240_000_000, 0.01)),
-        "halving": Start(node, scenario(31202, 180_000_000, 0.01, pool={"speeds": [[2 / 3, 0.005]]})),
+        "constant": Start(node, scenario(31201, 240_000_000, 0.006)),
+        "halving": Start(node, scenario(31202, 180_000_000, 0.006, pool={"speeds": [[2 / 3, 0.003]]})),
     }
     everything = {**starts, **told}
     install(everything, {"RestartSec": "1"})
@@ -263,9 +263,9 @@ class Pace(NamedTuple):
 
 
 PACES = {
-    "constant": Pace(24.0, lambda share: share, 0.15),
+    "constant": Pace(40.0, lambda share: share, 0.15),
     # Half the speed from the middle of the time on, which is two thirds of the bytes.
-    "halving": Pace(24.0, lambda share: 0.75 * share if share <= 2 / 3 else 1.5 * share - 0.5, 0.30),
+    "halving": Pace(40.0, lambda share: 0.75 * share if share <= 2 / 3 else 1.5 * share - 0.5, 0.30),
 }
 
 
@@ -291,9 +291,8 @@ def test_the_time_left_is_right_after_a_fifth_of_the_bytes(calm: Calm, name: str
     print(f"\n{name}: {took:.1f} s. Share of the bytes, error of the whole time, error of the time left")
     for one in told:
         print(f"{one.share:>8.0%}{one.error_of_all:>8.1%}{one.error_of_rest:>8.1%}")
-    # How many are printed, and how old the look behind one is, is a matter of the machine's load.
-    assert told, calm.forecast.output
-    assert statistics.median(one.error_of_all for one in told) <= PACES[name].bound + disturbance
+    assert len(told) >= 3, calm.forecast.output
+    assert max(one.error_of_all for one in told) <= PACES[name].bound + disturbance
 
 
 # What happens to nodes
