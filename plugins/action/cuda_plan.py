@@ -4,31 +4,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.gpufleet.sglang.plugins.module_utils.cuda.plan import ARGUMENT_SPEC, plan_cuda
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.planning import PlanningAction
 
 
-class ActionModule(ActionBase):
-    """Plans on the controller: no connection, no change, the same in check mode."""
+class ActionModule(PlanningAction):
+    """What the role of CUDA installs on a host."""
 
-    _requires_connection = False
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
+    options = ARGUMENT_SPEC
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        result["changed"] = False
-        try:
-            _validated, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-            result["plan"] = plan_cuda(arguments).as_dict()
-        except Refusal as refusal:
-            result.update(refusal.as_result())
-        except AnsibleActionFail as error:
-            remedy = "See ansible-doc gpufleet.sglang.cuda_plan."
-            result.update(Refusal("arguments_invalid", f"{str(error).rstrip('.')}.", remedy).as_result())
-        return result
+    def planned(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
+        return {"plan": plan_cuda(arguments).as_dict()}

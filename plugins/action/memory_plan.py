@@ -4,43 +4,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import (
     refuse_unknown_facts,
     refuse_unknown_model_facts,
-    refuse_unknown_options,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.options import ARGUMENT_SPEC
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.planning import PlanningAction
 
 
-class ActionModule(ActionBase):
-    """Computes a memory plan on the controller: no connection, no change, the same in check mode."""
+class ActionModule(PlanningAction):
+    """Tokens and bytes of a server on a machine."""
 
-    _requires_connection = False
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
+    options = ARGUMENT_SPEC
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        result["changed"] = False
-        try:
-            refuse_unknown_options(self._task.args, ARGUMENT_SPEC)
-            _validated, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-            refuse_unknown_facts(arguments["model"], arguments["topology"])
-            draft = (arguments.get("speculative") or {}).get("model") or {}
-            refuse_unknown_model_facts(draft, "speculative.model.")
-            result["plan"] = plan_as_dict(plan(plan_request(arguments)))
-        except Refusal as refusal:
-            result.update(refusal.as_result())
-        except AnsibleActionFail as error:
-            remedy = "See ansible-doc gpufleet.sglang.memory_plan."
-            result.update(Refusal("arguments_invalid", f"{str(error).rstrip('.')}.", remedy).as_result())
-        return result
+    def planned(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
+        refuse_unknown_facts(arguments["model"], arguments["topology"])
+        draft = (arguments.get("speculative") or {}).get("model") or {}
+        refuse_unknown_model_facts(draft, "speculative.model.")
+        return {"plan": plan_as_dict(plan(plan_request(arguments)))}

@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.request import (
     ARGUMENT_SPEC,
@@ -15,26 +13,14 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.requ
     wishes_of,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.compatibility.solution import solution_as_dict, solve
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.planning import PlanningAction
 
 
-class ActionModule(ActionBase):
-    """Solves on the controller: no connection, no change, the same in check mode."""
+class ActionModule(PlanningAction):
+    """One set of driver, CUDA line and wheels, or the smallest conflict."""
 
-    _requires_connection = False
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
+    options = ARGUMENT_SPEC
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        result["changed"] = False
-        try:
-            _validated, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-            host = host_of(arguments["topology"], arguments["stack"])
-            result["solution"] = solution_as_dict(solve(host, wishes_of(arguments["request"], host)))
-        except Refusal as refusal:
-            result.update(refusal.as_result())
-        except AnsibleActionFail as error:
-            remedy = "See ansible-doc gpufleet.sglang.stack_solution."
-            result.update(Refusal("arguments_invalid", f"{str(error).rstrip('.')}.", remedy).as_result())
-        return result
+    def planned(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
+        host = host_of(arguments["topology"], arguments["stack"])
+        return {"solution": solution_as_dict(solve(host, wishes_of(arguments["request"], host)))}

@@ -4,34 +4,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
-
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.storage.options import ARGUMENT_SPEC, plan_storage
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.planning import PlanningAction
 
 
-class ActionModule(ActionBase):
-    """Plans on the controller: no connection, no change, the same in check mode."""
+class ActionModule(PlanningAction):
+    """What a third tier of the KV cache makes of a server and needs of its node."""
 
-    _requires_connection = False
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
+    options = ARGUMENT_SPEC
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        result["changed"] = False
-        try:
-            _validated, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-            result.update(plan_storage(arguments))
-            if result["refusals"]:
-                said = [f"{one['message']} {one['remedy']}" for one in result["refusals"]]
-                result.update(failed=True, msg="\n".join(said), failure=result["refusals"][0])
-        except Refusal as refusal:
-            result.update(refusal.as_result())
-        except AnsibleActionFail as error:
-            remedy = "See ansible-doc gpufleet.sglang.storage_plan."
-            result.update(Refusal("arguments_invalid", str(error), remedy).as_result())
-        return result
+    def planned(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
+        found = plan_storage(arguments)
+        if found["refusals"]:
+            said = [f"{one['message']} {one['remedy']}" for one in found["refusals"]]
+            return {**found, "failed": True, "msg": "\n".join(said), "failure": found["refusals"][0]}
+        return found

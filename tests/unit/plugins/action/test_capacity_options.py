@@ -5,27 +5,19 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.playbook.task import Task
-from ansible.template import Templar
 
-from ansible_collections.gpufleet.sglang.plugins.action.capacity_options import ActionModule
+from ansible_collections.gpufleet.sglang.plugins.action import capacity_options
 from ansible_collections.gpufleet.sglang.plugins.module_utils.capacity.capacity_request import ARGUMENT_SPEC
-from ansible_collections.gpufleet.sglang.plugins.modules import capacity_options
+from ansible_collections.gpufleet.sglang.plugins.modules import capacity_options as documented
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.action.action_runs import ran
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.capacity.workloads import QWEN, asked, box
 
 
 def run(arguments: dict[str, Any], check_mode: bool = False) -> dict[str, Any]:
-    task = MagicMock(Task)
-    task.action, task.async_val, task.args, task.check_mode = "capacity_options", 0, arguments, check_mode
-    task.diff = False
-    loader = DataLoader()
-    action = ActionModule(task, MagicMock(), MagicMock(), loader, Templar(loader=loader), MagicMock())
-    return action.run(task_vars={})
+    return ran(capacity_options, arguments, check_mode=check_mode)
 
 
 def test_options_are_returned_and_nothing_changes() -> None:
@@ -94,5 +86,5 @@ def _specified(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_option_is_documented_as_it_is() -> None:
-    documented = yaml.safe_load(capacity_options.DOCUMENTATION)["options"]
-    assert _documented(documented) == _specified(ARGUMENT_SPEC)
+    said = yaml.safe_load(documented.DOCUMENTATION)["options"]
+    assert _documented(said) == _specified(ARGUMENT_SPEC)

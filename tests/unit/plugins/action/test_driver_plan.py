@@ -5,20 +5,17 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from ansible.parsing.dataloader import DataLoader
-from ansible.playbook.task import Task
-from ansible.template import Templar
 
-from ansible_collections.gpufleet.sglang.plugins.action.driver_plan import ActionModule
+from ansible_collections.gpufleet.sglang.plugins.action import driver_plan
 from ansible_collections.gpufleet.sglang.plugins.filter.driver_findings import driver_findings
 from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.facts import Expectations, Plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.driver.options import ARGUMENT_SPEC
-from ansible_collections.gpufleet.sglang.plugins.modules import driver_plan
+from ansible_collections.gpufleet.sglang.plugins.modules import driver_plan as documented
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.action.action_runs import ran
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.driver.driver_hosts import (
     A100,
     H100,
@@ -33,12 +30,7 @@ NEW = "580.95.05"
 
 
 def run(check_mode: bool = False, **arguments: Any) -> dict[str, Any]:
-    task = MagicMock(Task)
-    task.action, task.async_val, task.args, task.check_mode = "driver_plan", 0, arguments, check_mode
-    task.diff = False
-    loader = DataLoader()
-    action = ActionModule(task, MagicMock(), MagicMock(), loader, Templar(loader=loader), MagicMock())
-    return action.run(task_vars={})
+    return ran(driver_plan, arguments, check_mode=check_mode)
 
 
 def test_a_plan_is_returned_and_nothing_changes() -> None:
@@ -105,14 +97,14 @@ def test_wrong_arguments_are_named(change: dict[str, Any], said: str) -> None:
 
 
 def test_the_documentation_is_that_of_the_options_and_of_the_plan() -> None:
-    options = yaml.safe_load(driver_plan.DOCUMENTATION)["options"]
+    options = yaml.safe_load(documented.DOCUMENTATION)["options"]
     assert set(options) == set(ARGUMENT_SPEC)
     for name, option in ARGUMENT_SPEC.items():
         for key in ("type", "default", "choices", "elements"):
             assert options[name].get(key) == option.get(key), (name, key)
         assert bool(options[name].get("required")) is bool(option.get("required")), name
         assert set(options[name].get("suboptions") or {}) == set(option.get("options") or {}), name
-    returned = yaml.safe_load(driver_plan.RETURN)
+    returned = yaml.safe_load(documented.RETURN)
     assert set(returned) == {"refused", "refusals", "problems", "plan"}
     assert set(returned["plan"]["contains"]) == set(Plan.__dataclass_fields__)
     assert set(returned["plan"]["contains"]["expectations"]["sample"]) == set(Expectations.__dataclass_fields__)
@@ -120,7 +112,7 @@ def test_the_documentation_is_that_of_the_options_and_of_the_plan() -> None:
 
 def test_samples_of_the_documentation_have_the_keys_of_a_plan() -> None:
     plan = run(stack=with_fabric_manager(bare(gpus=(H100,) * 8), None).as_dict(), version=NEW)["plan"]
-    returned = yaml.safe_load(driver_plan.RETURN)["plan"]["contains"]
+    returned = yaml.safe_load(documented.RETURN)["plan"]["contains"]
     for name, entry in returned.items():
         sample, value = entry.get("sample"), plan[name]
         if isinstance(sample, dict) and isinstance(value, dict):

@@ -5,13 +5,9 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import MagicMock
 
-from ansible.parsing.dataloader import DataLoader
-from ansible.playbook.task import Task
-from ansible.template import Templar
-
-from ansible_collections.gpufleet.sglang.plugins.action.effective_change import ActionModule
+from ansible_collections.gpufleet.sglang.plugins.action import effective_change
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.action.action_runs import action_of
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import planned, rehearsal
 
 UNIT = {
@@ -28,25 +24,14 @@ LEDGER = {"schema": 2, "generation": "g1", "invocation_id": "a1", "plan": planne
 
 def changed(answer: dict[str, Any], generation: str) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
     """Result of the action, and what it asked the node."""
-    loader = DataLoader()
-    task = Task()
-    task.args = {
+    arguments = {
         "unit": "sglang-main.service",
         "sglang_version": "0.5.23",
         "generation": generation,
         "plan": PLAN,
         "ledger_path": "/var/lib/sglang/main/ledger.json",
     }
-    task.check_mode = False
-    task.async_val = 0
-    action = ActionModule(
-        task=task,
-        connection=MagicMock(),
-        play_context=MagicMock(),
-        loader=loader,
-        templar=Templar(loader=loader),
-        shared_loader_obj=None,
-    )
+    action = action_of(effective_change, arguments)
     asked: list[tuple[str, dict[str, Any]]] = []
 
     def execute(module_name: str, module_args: dict[str, Any], task_vars: object) -> dict[str, Any]:

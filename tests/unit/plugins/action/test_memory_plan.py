@@ -5,23 +5,16 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
-from ansible.parsing.dataloader import DataLoader
-from ansible.playbook.task import Task
-from ansible.template import Templar
 
-from ansible_collections.gpufleet.sglang.plugins.action.memory_plan import ActionModule
+from ansible_collections.gpufleet.sglang.plugins.action import memory_plan
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.action.action_runs import ran
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.memory.cases import founding, rehearsal
 
 
 def run(arguments: dict[str, Any], check_mode: bool = False) -> dict[str, Any]:
-    task = MagicMock(Task)
-    task.action, task.async_val, task.args, task.check_mode, task.diff = "memory_plan", 0, arguments, check_mode, False
-    loader = DataLoader()
-    action = ActionModule(task, MagicMock(), MagicMock(), loader, Templar(loader=loader), MagicMock())
-    return action.run(task_vars={})
+    return ran(memory_plan, arguments, check_mode=check_mode)
 
 
 def test_plan_is_returned_and_nothing_changes() -> None:

@@ -7,16 +7,13 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import MagicMock
 
 import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.playbook.task import Task
-from ansible.template import Templar
 
 from ansible_collections.gpufleet.sglang.plugins.action import storage_plan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.storage.options import ARGUMENT_SPEC
 from ansible_collections.gpufleet.sglang.plugins.modules import storage_plan as documented
+from ansible_collections.gpufleet.sglang.tests.unit.plugins.action.action_runs import ran
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.storage.storage_cases import ASKED
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.storage.test_storage_node import said
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.storage.test_storage_options import PLAN
@@ -24,32 +21,18 @@ from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.
 FILES = {"backend": "file", **ASKED["file"]}
 
 
-def ran(**arguments: Any) -> dict[str, Any]:
-    loader = DataLoader()
-    task = Task()
-    task.args = arguments
-    task.check_mode = True
-    task.async_val = 0
-    action = storage_plan.ActionModule(
-        task=task,
-        connection=MagicMock(),
-        play_context=MagicMock(),
-        loader=loader,
-        templar=Templar(loader=loader),
-        shared_loader_obj=None,
-    )
-    found: dict[str, Any] = action.run(task_vars={})
-    return found
+def planned(**arguments: Any) -> dict[str, Any]:
+    return ran(storage_plan, arguments, check_mode=True)
 
 
 def test_a_tier_in_check_mode() -> None:
-    found = ran(storage=FILES, plan=PLAN, node=said())
+    found = planned(storage=FILES, plan=PLAN, node=said())
     assert (found["changed"], found["tier"]["backend"], found["refusals"]) == (False, "file", [])
     assert "failed" not in found
 
 
 def test_all_that_a_node_lacks_is_said_at_once() -> None:
-    found = ran(storage=FILES, plan=PLAN, node=said({"read_only": True, "available_bytes": 10**9}))
+    found = planned(storage=FILES, plan=PLAN, node=said({"read_only": True, "available_bytes": 10**9}))
     assert found["failed"] is True
     assert [one["code"] for one in found["refusals"]] == ["storage_read_only", "storage_no_room"]
     assert found["failure"] == found["refusals"][0]
@@ -57,9 +40,9 @@ def test_all_that_a_node_lacks_is_said_at_once() -> None:
 
 
 def test_a_refusal_has_its_code_and_values() -> None:
-    found = ran(storage={**FILES, "max_bytes": 1}, plan=PLAN)
+    found = planned(storage={**FILES, "max_bytes": 1}, plan=PLAN)
     assert (found["failed"], found["failure"]["code"]) == (True, "storage_cap_below_page")
-    assert ran(storage=FILES)["failure"]["code"] == "arguments_invalid"
+    assert planned(storage=FILES)["failure"]["code"] == "arguments_invalid"
 
 
 def test_the_options_are_those_that_are_documented() -> None:
