@@ -133,8 +133,13 @@ def test_releases_that_are_not_there_and_disks_that_are_full_are_refused(bare: s
 
 
 def test_toolkits_side_by_side_and_no_driver(bare: set[str]) -> None:
+    # As a run leaves it that is killed inside dpkg.
+    run("dpkg --unpack /srv/repositories/debian13/x86_64/cuda-toolkit-13-0_*.deb")
+    run("mkdir -p /var/lib/gpufleet && touch /var/lib/gpufleet/packages_begun")
+    assert "cuda-toolkit-13-0" in run("dpkg --audit")
     outcome = played("bare")
     assert outcome.status == 0, outcome.output
+    assert run("dpkg --audit; ls /var/lib/gpufleet") == ""
     for line in ("12.9", "13.0"):
         assert f"release {line}" in run(f"/usr/local/cuda-{line}/bin/nvcc --version")
     came = packages() - bare
