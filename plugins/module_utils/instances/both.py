@@ -33,20 +33,29 @@ def both_generations(
     host_needed = held + int(plan["host"]["bytes_total"] or 0) + int(plan["host"]["reserve_bytes"] or 0)
     available = (topology.get("host") or {}).get("memory_available_bytes")
     host_there = None if available is None else int(available) + held
-    said, fits = [], True
-    if host_there is not None:
+    said, unread, fits = [], [], True
+    if host_there is None:
+        unread.append("the node's memory")
+    else:
         fits = host_needed <= host_there
         said.append(f"{format_gb(host_needed)} of {format_gb(host_there)} host memory")
-    gpus = _shared_gpus(plan, running, topology)
-    if gpus:
+    shared = _shared_gpus(plan, running)
+    totals = _totals(shared, topology)
+    if totals:
         needed = _device_bytes(plan) + _device_bytes(running)
-        smallest = min(gpus.values())
-        fits = fits and needed <= smallest
-        said.append(f"at least {format_gib(needed)} of {format_gib(smallest)} on each GPU that they share")
-    both = " and ".join(said) or "memory that was not measured"
-    if fits:
-        return f"sglang_update_strategy is blue_green: both generations would take {both}, which fits. {_NOT_BY_ITSELF}"
-    return f"sglang_update_strategy is blue_green, and both generations would need {both}. {_RESTART}"
+        fits = fits and needed <= min(totals)
+        said.append(f"at least {format_gib(needed)} of {format_gib(min(totals))} on each GPU that they share")
+    if len(totals) < len(shared):
+        unread.append("the memory of GPUs that they share")
+    both = " and ".join(said) or "memory of both"
+    if not fits:
+        return f"sglang_update_strategy is blue_green, and both generations would need {both}. {_RESTART}"
+    if unread:
+        return (
+            f"sglang_update_strategy is blue_green: both generations would take {both}, and {' and '.join(unread)} "
+            f"could not be read, so that nobody can tell whether they fit. {_NOT_BY_ITSELF}"
+        )
+    return f"sglang_update_strategy is blue_green: both generations would take {both}, which fits. {_NOT_BY_ITSELF}"
 
 
 def _device_bytes(plan: Mapping[str, Any]) -> int:
@@ -56,12 +65,13 @@ def _device_bytes(plan: Mapping[str, Any]) -> int:
     return int(device["weights_bytes"] or 0) + int(device["draft_weights_bytes"] or 0) + pools
 
 
-def _shared_gpus(plan: Mapping[str, Any], running: Mapping[str, Any], topology: Mapping[str, Any]) -> dict[int, int]:
-    """Memory of each GPU that both sit on."""
-    seats = [{seat["gpu"] for seat in one["placement"]} - {None} for one in (plan, running)]
-    shared = seats[0] & seats[1]
-    return {
-        gpu["index"]: int(gpu["memory_total_bytes"])
-        for gpu in topology.get("gpus") or []
-        if gpu.get("index") in shared and gpu.get("memory_total_bytes")
-    }
+def _shared_gpus(plan: Mapping[str, Any], running: Mapping[str, Any]) -> set[int]:
+    """GPUs that both sit on."""
+    mine, others = ({seat["gpu"] for seat in one["placement"]} - {None} for one in (plan, running))
+    return mine & others
+
+
+def _totals(shared: set[int], topology: Mapping[str, Any]) -> list[int]:
+    """Memory of each of them that is known."""
+    gpus = [gpu for gpu in topology.get("gpus") or [] if gpu.get("index") in shared]
+    return [int(gpu["memory_total_bytes"]) for gpu in gpus if gpu.get("memory_total_bytes")]

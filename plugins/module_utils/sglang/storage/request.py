@@ -147,10 +147,12 @@ def storage_request(given: Mapping[str, Any]) -> StorageRequest:
             raise Refusal("storage_option_not_taken", *_not_taken(key, backend), {"option": key, "backend": backend})
     for key in ("path", "mount"):
         value = given.get(key)
-        if value is not None and (not str(value).startswith("/") or _HIDDEN.match(str(value)) or ".." in str(value)):
+        if value is not None and (
+            not str(value).startswith("/") or _HIDDEN.match(str(value)) or ".." in str(value).split("/")
+        ):
             raise Refusal(
                 "storage_path_hidden",
-                f"sglang_hicache_storage.{key} is {value}, which its unit hides from the service.",
+                f"sglang_hicache_storage.{key} is {value}, which the service does not see or cannot write to.",
                 "Expected an absolute path such as /srv/kv-cache or /mnt/nvme/kv-cache.",
                 {key: value},
             )

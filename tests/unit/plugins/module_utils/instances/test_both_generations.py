@@ -51,3 +51,18 @@ def test_where_both_fit_the_way_by_hand_is_named() -> None:
 
 def test_the_first_server_has_none_beside_it() -> None:
     assert "no server runs" in both_generations(plan(), {}, node(), None)
+
+
+def test_what_was_not_read_is_not_said_to_fit() -> None:
+    small = plan(pool_gib=20)
+    blind = {"host": {"memory_available_bytes": None}, "gpus": [{"index": 0, "memory_total_bytes": None}]}
+    said = both_generations(small, small, blind, 100 * GB)
+    assert "fits" not in said
+    assert "the node's memory and the memory of GPUs that they share could not be read" in said
+    # One of two GPUs is known, and the host.
+    half = {**node(), "gpus": node()["gpus"][:1]}
+    said = both_generations(small, small, half, 100 * GB)
+    assert "at least 60.00 GiB of 80.00 GiB on each GPU" in said
+    assert "the memory of GPUs that they share could not be read" in said
+    # What is known decides where it is too little already.
+    assert "restart, or make the pools" in both_generations(plan(), plan(), half, 100 * GB)
