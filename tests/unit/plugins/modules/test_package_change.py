@@ -55,8 +55,7 @@ def _node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(package_change, "RECORD", node.record)
     found = {name: str(node.bin / name) for name in ("dpkg", "apt-get")}
     monkeypatch.setattr(
-        package_change.AnsibleModule,
-        "get_bin_path",
+        "ansible.module_utils.basic.AnsibleModule.get_bin_path",
         lambda _module, name: found[name] if Path(found[name]).exists() else None,
     )
     return node
