@@ -49,6 +49,7 @@ URI_DELAY_SECONDS = 10.0
 # What a careful person adds to the slowest start that was ever seen.
 SLEEP_MARGIN = 1.2
 PINNED = r"pinning ([\d.]+) of ([\d.]+) GB.* ETA (?:(\d+) min )?([\d.]+) s"
+STOPS = r"^drains +drains +stopping the old server"
 TROUBLES = ("cut", "journald", "vacuum", "noise")
 # Whole pages.
 DISTURBED_BYTES = 36_000 * 4096
@@ -371,6 +372,10 @@ def invocation(node: ScriptedNode, name: str) -> str:
     return node.run(f"systemctl show --property=InvocationID --value {installing.unit_name(name)}").strip()
 
 
+def end_now(node: ScriptedNode, name: str) -> None:
+    node.run(f"systemctl kill --signal=KILL {installing.unit_name(name)}")
+
+
 @pytest.fixture(scope="module", name="identified")
 def fixture_identified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identified]:
     """The play restarts a server that takes its time to stop, one that is made ready first, and one that just fails."""
@@ -378,7 +383,8 @@ def fixture_identified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ide
     crash = {"crash": "ValueError: Not enough host memory available. Requesting 8.00 GB but only have 1.50 GB free."}
     fails = [{"before": "load", "rank": "TP1", "do": [crash]}]
     starts = {
-        "drains": Start(node, scenario(31500, 4_096_000, 1.0, stop_seconds=4.0)),
+        # The old one stops for longer than any play takes to see it, and is ended once that was told.
+        "drains": Start(node, scenario(31500, 4_096_000, 1.0, stop_seconds=600.0)),
         "prepares": Start(node, scenario(31501, 4_096_000, 1.0)),
         # SIGKILL counts as success in its unit, so that systemd forgets it when it has ended.
         "ended": Start(
@@ -396,7 +402,11 @@ def fixture_identified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ide
         )
         before = {name: invocation(node, name) for name in starts}
         play = ScriptedPlay(tmp_path_factory.mktemp("identity"), starts)
-        yield Identified(play.ends(), before, play)
+        play.until(STOPS)
+        end_now(node, "drains")
+        ended = play.ends()
+        end_now(node, "drains")
+        yield Identified(ended, before, play)
     finally:
         remove(starts)
         take_down(IDENTITY)
@@ -413,7 +423,7 @@ def test_a_restart_that_is_queued_is_followed_and_not_the_server_before_it(ident
 
 
 def test_a_play_says_that_the_old_server_stops(identified: Identified) -> None:
-    assert re.search(r"^drains +drains +stopping the old server", identified.play.output, re.MULTILINE)
+    assert re.search(STOPS, identified.play.output, re.MULTILINE)
 
 
 def test_the_cause_of_a_start_that_systemd_has_forgotten_is_found(identified: Identified) -> None:

@@ -155,6 +155,7 @@ class StartupState:
     probe_refused: bool = False
     probe_doubted: bool = False
     dying_since: float | None = None
+    dying_heard_at: float | None = None
     ready_at: float | None = None
     ready_said: bool = False
     tail: tuple[str, ...] = ()

@@ -39,7 +39,10 @@ DEATH_GRACE_SECONDS = 6.0
 # A line that names the cause needs no other; the end of the unit mostly comes before this.
 CAUSE_GRACE_SECONDS = 1.5
 # The last lines of a process may reach the journal after systemd has seen it die; on a busy node more than 1 s later.
+# Where journald is behind, what lies in its sockets comes bit by bit: the grace counts from the last line that came.
 JOURNAL_GRACE_SECONDS = 2.0
+# The sockets of a unit that has ended hold no more than journald gets through in this time.
+DRAINING_SECONDS = 30.0
 # Statuses by which systemd tells that a step before the program failed (src/shared/exit-status.h): nothing is to come.
 SETUP_STATUSES = range(200, 246)
 # Longer than registering and importing take in all but the largest servers.
@@ -52,10 +55,14 @@ READING_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a start fails of, and how long more may be said about it."""
+    """Something that a start fails of, and how long more may be said about it.
+
+    C(drains): nothing new is said any more, so that every line that still comes was late and others may follow it.
+    """
 
     reason: str
     grace_seconds: float = 0.0
+    drains: bool = False
 
 
 def with_verdict(state: StartupState, seen: Observation, foreign: bool) -> StartupState:
@@ -65,11 +72,13 @@ def with_verdict(state: StartupState, seen: Observation, foreign: bool) -> Start
     fault = _fault(state, seen, foreign)
     if fault is not None:
         since = state.now if state.dying_since is None else state.dying_since
-        state = replace(state, dying_since=since)
+        heard = state.now if seen.lines or state.dying_heard_at is None else state.dying_heard_at
+        state = replace(state, dying_since=since, dying_heard_at=heard)
         passed = state.now - since
-        reading_on = seen.more and passed < READING_SECONDS
-        return state if reading_on or passed < fault.grace_seconds else _failed(state, fault.reason)
-    state = replace(state, dying_since=None)
+        silent = state.now - max(heard, since) if fault.drains and passed < DRAINING_SECONDS else passed
+        reading_on = seen.more and passed < (DRAINING_SECONDS if fault.drains else READING_SECONDS)
+        return state if reading_on or silent < fault.grace_seconds else _failed(state, fault.reason)
+    state = replace(state, dying_since=None, dying_heard_at=None)
     if state.ready_said:
         return replace(state, verdict="ready", reason="log", stage="ready")
     if seen.serves:
@@ -97,7 +106,9 @@ def _fault(state: StartupState, seen: Observation, foreign: bool) -> Fault | Non
     stopped = _stopped(state, seen)
     if stopped is not None:
         never_ran = unit.exec_main_code == "exited" and unit.exec_main_status in SETUP_STATUSES
-        return Fault(stopped, 0.0 if state.troubles or never_ran else JOURNAL_GRACE_SECONDS)
+        if state.troubles or never_ran:
+            return Fault(stopped)
+        return Fault(stopped, JOURNAL_GRACE_SECONDS, drains=True)
     dead = dead_ranks(state)
     if dead:
         return Fault("rank_died", 0.0 if _knows_cause(state) else DEATH_GRACE_SECONDS)

@@ -204,6 +204,24 @@ def test_unit_that_died_without_a_word_is_given_two_seconds_for_its_last_lines()
     assert after(state, seen(6.0, unit=FAILED)).verdict == "failed"
 
 
+def test_lines_that_come_bit_by_bit_after_the_death_are_all_waited_for() -> None:
+    """journald is behind on a busy node: the line of the cause lies behind many others."""
+    state = after(start(), seen(1.0, UNTIL_PINNING), seen(3.0, unit=FAILED))
+    for at in range(4, 12):
+        state = after(state, seen(float(at), unit=FAILED, lines=500))
+        assert state.verdict is None, at
+    named = after(state, seen(12.5, events=raw_events([GUARD]), unit=FAILED))
+    assert (named.verdict, len(named.troubles)) == ("failed", 1)
+    assert after(state, seen(13.0, unit=FAILED)).verdict == "failed"
+
+
+def test_a_dead_unit_that_never_falls_silent_is_judged_all_the_same() -> None:
+    state = after(start(), seen(1.0, UNTIL_PINNING), seen(3.0, unit=FAILED))
+    looks = [seen(float(at), unit=FAILED, lines=500) for at in range(4, 34)]
+    assert after(state, *looks[:-1]).verdict is None
+    assert after(state, *looks).verdict == "failed"
+
+
 def test_unit_whose_program_never_ran_has_no_last_lines_to_wait_for() -> None:
     assert after(pinning(), seen(4.0, unit=replace(FAILED, exec_main_status=203))).verdict == "failed"
 

@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.watch.verdict import (
     CAUSE_GRACE_SECONDS,
+    DRAINING_SECONDS,
     READING_SECONDS,
     SETTLED_SECONDS,
     time_limit_seconds,
@@ -318,7 +319,12 @@ def test_states_of_a_unit_that_is_over(active: str, sub: str, reason: str) -> No
 def test_log_that_never_ends_does_not_hide_a_death() -> None:
     state = after(pinning(), seen(4.0, unit=FAILED, more=True, lines=500))
     assert state.verdict is None
-    assert after(state, seen(4.0 + READING_SECONDS, unit=FAILED, more=True, lines=500)).verdict == "failed"
+    assert after(state, seen(4.0 + DRAINING_SECONDS, unit=FAILED, more=True, lines=500)).verdict == "failed"
+    # With a line of trouble it does not take the last word to know that it failed.
+    known = after(pinning(), seen(4.0, events=raw_events([GUARD], 4.0), unit=FAILED, more=True, lines=500))
+    assert known.verdict is None
+    ended = seen(4.0 + READING_SECONDS, unit=FAILED, more=True, lines=500)
+    assert after(known, ended).verdict == "failed"
 
 
 def test_line_that_names_the_cause_ends_a_start_before_its_unit_does() -> None:
