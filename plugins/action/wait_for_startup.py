@@ -63,6 +63,7 @@ from ansible_collections.gpufleet.sglang.plugins.plugin_utils.live_lines import 
     LiveLines,
     Voice,
     audience_of,
+    uninterrupted,
     write_lines_at_once,
 )
 from ansible_collections.gpufleet.sglang.plugins.plugin_utils.patient_call import (
@@ -220,8 +221,9 @@ class ActionModule(ActionBase):
     ) -> LiveLines:
         shown = self._is_shown(arguments)
         display = Display()
+        show = uninterrupted(display.display)
         return LiveLines(
-            Voice(display.display if shown else None, display.display if shown and display.verbosity > 0 else None),
+            Voice(show if shown else None, show if shown and display.verbosity > 0 else None),
             root=constants.DEFAULT_LOCAL_TMP,
             together=str(self._task._uuid),
             batch=task_vars.get("ansible_play_batch") or (),

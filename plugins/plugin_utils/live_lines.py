@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,23 @@ class Voice:
 
     show: Callable[[str], None] | None
     detail: Callable[[str], None] | None = None
+
+
+def uninterrupted(show: Callable[[str], None]) -> Callable[[str], None]:
+    """Shows a line whole, before a signal that came meanwhile ends this process.
+
+    A worker that shows something holds the lock of a queue which it shares with the main process. Ansible passes an
+    interruption on to its workers, and one that ends with the lock leaves the main process waiting for it for ever.
+    """
+
+    def whole(text: str) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            show(text)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    return whole
 
 
 class LiveLines:

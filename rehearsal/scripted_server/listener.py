@@ -71,8 +71,11 @@ class _Server(ThreadingHTTPServer):
         """A client that went away is nobody's business."""
 
 
-def listen(answers: Answers, host: str, port: int) -> ThreadingHTTPServer:
-    """Takes connections from now on, in threads of its own. Raises OSError where the port is taken."""
+def listen(answers: Answers, host: str, port: int, poll_seconds: float = 5.0) -> ThreadingHTTPServer:
+    """Takes connections from now on, in threads of its own. Raises OSError where the port is taken.
+
+    C(poll_seconds): how soon its shutdown() is noticed.
+    """
     server = _Server((host, port), _handler(answers))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 5.0}, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": poll_seconds}, daemon=True).start()
     return server

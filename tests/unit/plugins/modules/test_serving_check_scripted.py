@@ -29,10 +29,12 @@ def serving(release: str = "0.5.23", alive: bool = True, **http: Any) -> Iterato
     given = {"release": release, "capacity_tokens": 4096, "host_pools": [POOL], "http": http}
     answers = Answers(scenario_from(given), lambda: alive, lambda _seconds: None)
     answers.ready = True
-    server = listen(answers, "127.0.0.1", 0)
+    server = listen(answers, "127.0.0.1", 0, poll_seconds=0.01)
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
+        # Its thread would go round and round over a socket that is closed.
+        server.shutdown()
         server.server_close()
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from ansible_collections.gpufleet.sglang.plugins.plugin_utils.live_lines import 
     LiveLines,
     Voice,
     audience_of,
+    uninterrupted,
     write_lines_at_once,
 )
 from ansible_collections.gpufleet.sglang.tests.unit.plugins.module_utils.sglang.starts import (
@@ -195,3 +198,30 @@ def test_output_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdout", text)
     write_lines_at_once()
     assert text.getvalue() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_line_is_shown_whole_before_an_interruption(number: signal.Signals) -> None:
+    told: list[str] = []
+
+    def show(text: str) -> None:
+        told.append(text)
+        os.kill(os.getpid(), number)
+        told.append("whole")
+
+    before = signal.signal(number, lambda _number, _frame: told.append("interrupted"))
+    try:
+        uninterrupted(show)("pinning")
+    finally:
+        signal.signal(number, before)
+    assert told == ["pinning", "whole", "interrupted"]
+
+
+def test_a_line_that_fails_leaves_the_signals_as_they_were() -> None:
+    def show(_text: str) -> None:
+        raise BrokenPipeError
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(BrokenPipeError):
+        uninterrupted(show)("pinning")
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
