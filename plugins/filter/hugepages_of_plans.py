@@ -49,7 +49,7 @@ _value:
 
 
 def hugepages_of_plans(plans: Any, size: str = "2MB") -> list[dict[str, Any]]:
-    from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import HUGEPAGE_SIZES
+    from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import HUGEPAGE_SIZES
     from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.hugepages import of_plans
 
     given = [plans] if isinstance(plans, Mapping) else list(plans)

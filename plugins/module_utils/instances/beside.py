@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-STRICT = "strict"
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import STRICT
 
 
 def host_claim(plan: Mapping[str, Any], held_bytes: int) -> dict[str, Any]:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import ServerRequest
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import NONE, Binding
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import Binding
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import NONE
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import (
     Instance,

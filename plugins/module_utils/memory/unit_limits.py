@@ -19,6 +19,10 @@ from dataclasses import dataclass
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.timing import Timing
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB, format_gb, format_seconds
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.unpinning import (
+    UNPIN_BYTES_PER_SECOND,
+    UNPIN_MARGIN_FACTOR,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.stop_versions import StopFacts
 
 MEMLOCK = "infinity"
@@ -34,10 +38,7 @@ START_KEPT_FACTOR = 2
 
 # A drain has no limit of its own: 230 s were seen.
 DRAIN_SECONDS = 300
-# After SIGKILL, 243 GB stayed pinned for 25.9 s (sgl-project/sglang#32829).
-UNPIN_BYTES_PER_SECOND = 243_000_000_000 / 25.9
-UNPIN_MARGIN_FACTOR = 2
-# A limit in force stays while it still has half of that margin.
+# A limit in force stays while it still has half of the margin for unpinning.
 UNPIN_KEPT_FACTOR = 1.5
 
 

@@ -17,6 +17,8 @@ MIB = 1 << 20
 GIB = 1 << 30
 MB = 10**6
 GB = 10**9
+# By the names that SGLang gives them (mem_cache/storage/mmap/mmap_allocator.py).
+HUGEPAGE_SIZES = {"2MB": 2 * MIB, "1GB": GIB}
 
 
 def format_gb(size_bytes: float, digits: int = 2) -> str:

@@ -13,6 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import (
+    INTERLEAVE,
+    NONE,
+    PREFERRED,
+    STRICT,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.problem_codes import problem
@@ -20,8 +26,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.seats im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.launch.flags import has_flag
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
-
-STRICT, PREFERRED, INTERLEAVE, NONE = "strict", "preferred", "interleave", "none"
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import (
-    NONE,
-    STRICT,
-    Binding,
-    how_to,
-)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import Binding, how_to
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import NONE, STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.instances import Instance
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.problem_codes import problem

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import HUGEPAGE_SIZES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_gb
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import HUGEPAGE_SIZES, format_gb
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 
 NODES = "/sys/devices/system/node"

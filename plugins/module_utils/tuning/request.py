@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import HUGEPAGE_SIZES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB, MIB
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB, HUGEPAGE_SIZES, MIB
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.hugepages import Wanted, pages_for
 from ansible_collections.gpufleet.sglang.plugins.module_utils.tuning.sysctl_files import normal_name

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import HiCacheRequest
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import HUGEPAGE_SIZES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.host_memory_versions import (
     HUGEPAGE_VARIABLE,
@@ -22,8 +23,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.ho
     host_memory_facts,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import VersionFacts
-
-HUGEPAGE_SIZES = {"2MB": 2 << 20, "1GB": 1 << 30}
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_c
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_nodes import NodeRoom
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_room import HostRoom
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import NONE, STRICT
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import NONE, STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.host_memory_versions import (
     host_memory_facts,

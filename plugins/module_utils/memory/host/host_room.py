@@ -30,7 +30,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host i
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import Allocation
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_nodes import NodeRoom
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_count, format_gb
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.host_memory_versions import (
     host_memory_facts,

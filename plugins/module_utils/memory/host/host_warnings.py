@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_n
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_plan import HostPlan
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_words import rank_words
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, format_gb
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.facts import MachineFacts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.host_memory_versions import (

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.host.host_allocation import HUGEPAGE_SIZES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.unit_limits import (
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB, HUGEPAGE_SIZES
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.unpinning import (
     UNPIN_BYTES_PER_SECOND,
     UNPIN_MARGIN_FACTOR,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GIB
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import STRICT
 
 # Below this a GPU counts as idle: what a driver keeps, a display and monitoring take.
 GPU_IDLE_BYTES = 1 * GIB

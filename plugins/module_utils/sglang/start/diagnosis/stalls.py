@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import GB, MIB, format_gb
-from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding import STRICT
+from ansible_collections.gpufleet.sglang.plugins.module_utils.placement.binding_modes import STRICT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.diagnosis.catalogue.xids import (
     is_hardware,
     xid_meaning,
