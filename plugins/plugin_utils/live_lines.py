@@ -54,7 +54,8 @@ def uninterrupted(show: Callable[[str], None]) -> Callable[[str], None]:
     """Shows a line whole, before a signal that came meanwhile ends this process.
 
     A worker that shows something holds the lock of a queue which it shares with the main process. Ansible passes an
-    interruption on to its workers, and one that ends with the lock leaves the main process waiting for it for ever.
+    interruption on to its workers, and one that ends with the lock leaves the main process waiting for it for ever. A
+    worker has no thread but this one.
     """
 
     def whole(text: str) -> None:
