@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -25,8 +26,8 @@ class PlanningAction(ActionBase):
     _supports_check_mode = True
     options: ClassVar[Mapping[str, Any]]
 
-    def planned(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def planned(self, arguments: dict[str, Any]) -> Mapping[str, Any]: ...
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
