@@ -105,6 +105,7 @@ class StartupState:
     C(forgiven): so many of the troubles came before the server said that it is ready.
     C(ready_at) is the time of the server's own line, or of the look that found it serving. C(samples): (steady time,
     bytes) of all ranks together; C(wide_history): the same of a meter that knows no ranks, see C(meter.py).
+    C(dying_since): when it was first seen to fail; C(dying_heard_at): when a line was last read since then.
     """
 
     expected: Expectation

@@ -74,10 +74,9 @@ def with_verdict(state: StartupState, seen: Observation, foreign: bool) -> Start
         since = state.now if state.dying_since is None else state.dying_since
         heard = state.now if seen.lines or state.dying_heard_at is None else state.dying_heard_at
         state = replace(state, dying_since=since, dying_heard_at=heard)
-        passed = state.now - since
-        silent = state.now - max(heard, since) if fault.drains and passed < DRAINING_SECONDS else passed
-        reading_on = seen.more and passed < (DRAINING_SECONDS if fault.drains else READING_SECONDS)
-        return state if reading_on or silent < fault.grace_seconds else _failed(state, fault.reason)
+        at_most = DRAINING_SECONDS if fault.drains else READING_SECONDS
+        may_say_more = seen.more or state.now - (heard if fault.drains else since) < fault.grace_seconds
+        return state if may_say_more and state.now - since < at_most else _failed(state, fault.reason)
     state = replace(state, dying_since=None, dying_heard_at=None)
     if state.ready_said:
         return replace(state, verdict="ready", reason="log", stage="ready")
