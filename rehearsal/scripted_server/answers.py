@@ -82,6 +82,8 @@ class Answers:
         self._lock = threading.Lock()
         self._requests = 0
         self._spoilt: set[tuple[int, ...]] = set()
+        # Requests that are computed now, as the schedulers tell it.
+        self.running = 0
         self.ready = False
         self.stopping = False
         pool = next(iter(scenario.host_pools), None)
@@ -115,12 +117,18 @@ class Answers:
             told = {"max_total_num_tokens": self._device_tokens, "version": self._scenario.release}
             return _json({**self._scenario.arguments, **told})
         if path == "/v1/loads":
-            return _json({"loads": [{"dp_rank": 0, "num_running_reqs": 0, "num_waiting_reqs": 0}]})
+            return _json({"loads": [{"dp_rank": 0, "num_running_reqs": self.running, "num_waiting_reqs": 0}]})
         if path == "/flush_cache":
             self._cache.flush()
             return Answer(200, "Cache flushed.", "text/plain")
         if method == "POST" and body is not None and path in ("/generate", "/v1/chat/completions"):
-            return self._compute(path, body)
+            with self._lock:
+                self.running += 1
+            try:
+                return self._compute(path, body)
+            finally:
+                with self._lock:
+                    self.running -= 1
         return NOT_FOUND
 
     def _health(self, path: str) -> Answer:
@@ -199,7 +207,7 @@ class Answers:
         if self._host_tokens and gauge:
             text += f'sglang:hicache_host_total_tokens{{{labels},tp_rank="0"}} {float(self._host_tokens)}\n'
             text += f'sglang:hicache_host_used_tokens{{{labels},tp_rank="0"}} 0.0\n'
-        text += f'sglang:num_running_reqs{{{labels},tp_rank="0"}} 0.0\n'
+        text += f'sglang:num_running_reqs{{{labels},tp_rank="0"}} {float(self.running)}\n'
         text += f'sglang:num_queue_reqs{{{labels},tp_rank="0"}} 0.0\n'
         return Answer(200, text, "text/plain; version=0.0.4")
 

@@ -210,6 +210,9 @@ class Server:
         self.answers.stopping = True
         write_line(prefix(None) + str(form("sigterm", self.scenario.release)))
         self.pause(self.scenario.stop_seconds)
+        # However long they take, as the real one does; what hangs is for the unit's time to stop.
+        while self.answers.running:
+            self.pause(0.05)
         write_line(prefix(None) + str(form("drained", self.scenario.release)))
         self._kill_ranks()
         if self.scenario.version < (0, 5, 19):

@@ -83,7 +83,7 @@ class Play:
         environment: Mapping[str, str] = ENVIRONMENT,
     ) -> None:
         self.process = subprocess.Popen(
-            ["ansible-playbook", playbook, "-i", f"inventories/{inventory}", *arguments],
+            ["ansible-playbook", playbook, "-i", str(ROOT / "inventories" / inventory), *arguments],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
