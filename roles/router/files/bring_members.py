@@ -4,8 +4,8 @@
 
 """Brings a router the workers that it shall have: it forgets them when it restarts, and some come back after it.
 
-Run by the unit of the router when it has started, and by a timer. The file of the members is written by the module
-router_members, under the same lock; keys come as credentials. Nothing but the standard library.
+Run by a timer that lives as long as the router does, at once when that starts. The file of the members is written by
+the module router_members, under the same lock; keys come as credentials. Nothing but the standard library.
 """
 
 from __future__ import annotations
