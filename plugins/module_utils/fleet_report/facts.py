@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.redaction.pseudonyms import pseudonyms_of, redacted
 from ansible_collections.gpufleet.sglang.plugins.module_utils.redaction.secrets import concealed, concealed_in
 
 SCHEMA = 1
@@ -47,7 +48,8 @@ def _node(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _said(answer: Mapping[str, Any]) -> str:
     said = answer.get("msg") or answer.get("module_stderr") or answer.get("exception")
-    return one_line(str(said), 600) if said else "The node gave no answer."
+    # Ansible's own words before what was the matter.
+    return one_line(str(said), 600).removeprefix("Task failed: ") if said else "The node gave no answer."
 
 
 def checked(document: Any) -> Mapping[str, Any]:
@@ -60,3 +62,17 @@ def checked(document: Any) -> Mapping[str, Any]:
         message = f"The facts are of schema {document.get('schema')!r}; this release reads {SCHEMA}."
         raise Refusal("report_facts_of_another_schema", message, remedy)
     return document
+
+
+def redacted_facts(document: Any) -> dict[str, Any]:
+    """The same document without names, addresses and serial numbers of nodes."""
+    nodes = checked(document)["nodes"]
+    known = pseudonyms_of((str(node["node"]), _other_names(node)) for node in nodes)
+    found: dict[str, Any] = redacted(document, known)
+    return {**found, "redacted": True}
+
+
+def _other_names(node: Mapping[str, Any]) -> list[str]:
+    facts = node.get("facts")
+    told = (node.get("address"), facts.get("hostname") if isinstance(facts, Mapping) else None)
+    return [str(name) for name in told if name]

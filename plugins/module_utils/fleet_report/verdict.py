@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet.names import in_short
+from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet_report.facts import checked
 from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet_report.rows import (
     DEGRADED,
     EMPTY,
@@ -23,6 +25,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet_report.rows 
     UNREACHABLE,
     UNREAD,
     Row,
+    rows_of,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count
 
@@ -106,3 +109,16 @@ def _urgency(group: Group) -> tuple[int, int, int]:
     """Errors before warnings, on nodes that do not serve before others, then by how many have it."""
     worst = min(STATES.index(row.state) for row in group.rows)
     return (group.severity != "error", 0 if worst <= STATES.index(UNREAD) else 1, -len(group.rows))
+
+
+def summary_lines(document: Mapping[str, Any], most: int = 5) -> list[str]:
+    """The same for a terminal. C(document) is what report_facts gives."""
+    verdict = verdict_of(rows_of(checked(document)))
+    lines = [verdict.sentence]
+    if verdict.details:
+        lines.append(", ".join(words for _state, words in verdict.details))
+    for place, group in enumerate(verdict.groups[:most]):
+        lines += ["", f"{'Next, on' if place == 0 else 'Then, on'} {group.names}: {group.message}"]
+        lines += [f"  {group.remedy}"] if group.remedy else []
+    more = len(verdict.groups) - most
+    return [*lines, "", f"{more} more kinds of problems are in the page."] if more > 0 else lines

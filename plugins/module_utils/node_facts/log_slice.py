@@ -58,7 +58,8 @@ class Slice:
         self._tail.append(line)
         self._tail_bytes += line.size_bytes
         lines, size = self._most_tail
-        while self._tail and (len(self._tail) > lines or self._tail_bytes > size):
+        # The last line stays, however long.
+        while len(self._tail) > 1 and (len(self._tail) > lines or self._tail_bytes > size):
             gone = self._tail.popleft()
             self._tail_bytes -= gone.size_bytes
             self.left_out_lines += 1

@@ -14,7 +14,7 @@ _CONFIG = re.compile(r"^ExecStart=.*\s--config[ =](\S+)", re.MULTILINE)
 _FOLDER = re.compile(r"^WorkingDirectory=(\S+)", re.MULTILINE)
 _ENVIRONMENT = re.compile(r"^EnvironmentFile=-?(\S+)", re.MULTILINE)
 _CREDENTIAL = re.compile(r"^LoadCredential=([^:\s]+):(\S+)", re.MULTILINE)
-_SETTING = re.compile(r"^([A-Za-z0-9-]+):\s*(.*?)\s*$", re.MULTILINE)
+_SETTING = re.compile(r"^([A-Za-z0-9-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -118,16 +118,16 @@ def shown_config(text: str, values: Collection[str] = ()) -> str:
 
 def shown_unit(text: str, values: Collection[str] = ()) -> str:
     """A unit file whose variables are shown as those of an environment file."""
-    lines = []
-    for line in text.splitlines():
-        if line.strip().startswith(("Environment=", "SetCredential=", "SetCredentialEncrypted=")):
-            key, _sign, rest = line.partition("=")
-            if key.strip() != "Environment":
-                lines.append(f"{key}={rest.partition(':')[0]}:{HIDDEN}")
-                continue
-            words = [_ASSIGNMENT.match(_unquoted(word)) for word in _WORD.findall(rest)]
-            shown = [f"{one[1]}={shown_value(one[1], one[2])}" for one in words if one is not None]
-            lines.append(f"{key}={' '.join(shown)}")
-        else:
-            lines.append(line)
-    return concealed("\n".join(lines), values)
+    return "\n".join(_shown_line(line, values) for line in text.splitlines())
+
+
+def _shown_line(line: str, values: Collection[str]) -> str:
+    key, _sign, rest = line.partition("=")
+    if key.strip() == "Environment":
+        words = [_ASSIGNMENT.match(_unquoted(word)) for word in _WORD.findall(rest)]
+        shown = [f"{one[1]}={shown_value(one[1], one[2])}" for one in words if one is not None]
+        return concealed(f"{key}={' '.join(shown)}", values)
+    if key.strip() in ("SetCredential", "SetCredentialEncrypted"):
+        return f"{key}={rest.partition(':')[0]}:{HIDDEN}"
+    # Where a key lies is no secret, and looks like one.
+    return line if key.strip().startswith("LoadCredential") else concealed(line, values)
