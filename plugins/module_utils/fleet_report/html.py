@@ -7,10 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from html import escape
+from typing import Union
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import without_controls
 
+# What an element holds; None is nothing.
+Content = Union[str, Iterable["Content"], None]
 _VOID = frozenset({"meta", "input", "br", "col"})
 
 
@@ -20,11 +24,13 @@ class Markup(str):
     __slots__ = ()
 
 
+# The nodes of a fleet are alike in most that is said of them.
+@lru_cache(maxsize=8192)
 def escaped(text: str) -> str:
     return escape(without_controls(text))
 
 
-def tag(name: str, /, *content: str | Iterable[str] | None, **attributes: str | int | float | bool | None) -> Markup:
+def tag(name: str, /, *content: Content, **attributes: str | int | float | bool | None) -> Markup:
     """C(class_) and C(for_) stand for names that Python keeps to itself; other underscores become hyphens.
 
     A plain text as content is escaped. An attribute that is None or False is left out, True has no value.
@@ -37,7 +43,7 @@ def tag(name: str, /, *content: str | Iterable[str] | None, **attributes: str | 
     return Markup(f"<{name}{told}>") if name in _VOID else Markup(f"<{name}{told}>{joined(content)}</{name}>")
 
 
-def joined(content: Iterable[str | Iterable[str] | None]) -> Markup:
+def joined(content: Iterable[Content]) -> Markup:
     parts = []
     for part in content:
         if part is None:

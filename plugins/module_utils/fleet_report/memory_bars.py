@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.fleet_report.html import Markup, tag
@@ -94,7 +95,7 @@ def _group(title: str, unit: str, bars: Sequence[Bar], actual: Mapping[str, Actu
             tag(
                 "tr",
                 tag("th", bar.label, tag("small", bar.place) if bar.place else None, scope="row"),
-                tag("td", _bar(bar, longest, told), _thin(real, longest)),
+                tag("td", _bar(bar, longest, unit), _thin(real, longest)),
                 tag("td", planned, tag("b", " short") if bar.short_bytes else None, class_="n"),
                 tag("td", real.words if real else "–", class_="n"),
             )
@@ -109,7 +110,9 @@ def _group(title: str, unit: str, bars: Sequence[Bar], actual: Mapping[str, Actu
     return tag("table", tag("thead", head), tag("tbody", rows), class_="bars")
 
 
-def _bar(bar: Bar, longest: int, told: Any) -> Markup:
+@lru_cache(maxsize=1024)
+def _bar(bar: Bar, longest: int, unit: str) -> Markup:
+    told = format_gib if unit == "GiB" else format_gb
     parts = []
     for segment in bar.segments:
         share = segment.size_bytes / longest if longest else 0

@@ -29,11 +29,6 @@ CODES: dict[str, ProblemCode] = {
         "The instance runs a start that nobody has proven: it was restarted by hand, by systemd or by a reboot.",
         "Run the site playbook, which follows and proves it without a restart where nothing differs.",
     ),
-    "start_unknown": ProblemCode(
-        "error",
-        "The unit has ended, and neither its journal nor systemd tells why.",
-        "Start it and watch it with the site playbook.",
-    ),
     "unit_absent": ProblemCode(
         "error",
         "Something is reserved for the instance and it has no unit, as after a run that was interrupted.",

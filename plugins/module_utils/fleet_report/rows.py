@@ -81,7 +81,7 @@ def _rows(node: Mapping[str, Any]) -> list[Row]:
         return [Row(name, None, state, problems=(CODES[code].of(code, message),))]
     gpus = [gpu for gpu in facts["topology"].get("gpus") or [] if isinstance(gpu, Mapping)]
     of_node = (*_problems(facts["topology"].get("problems")), *_problems(facts["stack"].get("problems")))
-    common = {"gpus": _gpus(gpus), "gpu_count": len(gpus), "facts": facts}
+    common: dict[str, Any] = {"gpus": _gpus(gpus), "gpu_count": len(gpus), "facts": facts}
     entries = facts.get("instances") or []
     if not entries:
         return [Row(name, None, EMPTY, problems=_sorted(of_node), **common)]
@@ -157,7 +157,7 @@ def _state(look: Any, in_force: bool, start: Followed | None) -> tuple[str, list
     if start is not None and start.verdict == "failed" and start.cause is not None:
         return FAILED, [start.cause]
     if active in ("failed", "inactive") or unit.get("sub_state") == "auto-restart":
-        return FAILED, [_of("start_unknown", f"{name} is {active} ({unit.get('result') or 'no result'}).")]
+        return FAILED, []
     return (STOPPED if active == "deactivating" else STARTING), []
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
@@ -135,10 +136,10 @@ def _json(value: Any) -> str:
 def archive(incident: Incident, at: float) -> bytes:
     """A tar.gz in which every file belongs to nobody in particular and can be read by its owner alone."""
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, text in incident.files.items():
             data = text.encode("utf-8", "replace")
             entry = tarfile.TarInfo(f"{incident.name}/{name}")
             entry.size, entry.mtime, entry.mode = len(data), int(at), 0o600
             tar.addfile(entry, io.BytesIO(data))
-    return packed.getvalue()
+    return gzip.compress(packed.getvalue(), mtime=int(at))

@@ -116,7 +116,7 @@ def answer(kind: Kind, state: str, draw: random.Random, name: str = "node") -> d
         "driver": {"version": "580.95.05", "cuda_version": "13.0", "source": "nvml"},
         "problems": [PROBLEM] if state == "degraded" else [],
     }
-    stack = {
+    stack: dict[str, Any] = {
         "os": {"id": "ubuntu", "version_id": "24.04"},
         "running_kernel": "6.17.0-20-generic",
         "next_boot": {"kernel": draw.choice(["6.17.0-20-generic"] * 9 + ["6.17.0-22-generic"])},
@@ -225,7 +225,7 @@ def hosts(count: int, seed: int = 1) -> list[dict[str, Any]]:
     """Variables of hosts after the play, every state among them where there are a hundred."""
     draw = random.Random(seed)
     states = [state for state, share in SHARES.items() for _ in range(share)]
-    found = []
+    found: list[dict[str, Any]] = []
     for number in range(count):
         kind = KINDS[draw.choices(range(len(KINDS)), (6, 3, 1))[0]]
         state = states[number % 100] if number % 100 < len(states) else "serves"
