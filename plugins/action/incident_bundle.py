@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
@@ -51,7 +52,7 @@ class ActionModule(ActionBase):
             node,
             answer,
             at,
-            failure=arguments["failure"],
+            failure=_said(arguments["failure"], answer),
             task=arguments["task"],
             plan=arguments["plan"],
             instance=instance,
@@ -77,6 +78,7 @@ class ActionModule(ActionBase):
             "invocation_id": arguments["invocation_id"],
             "journal_lines": arguments["journal_lines"],
             "journal_bytes": arguments["journal_bytes"],
+            "conceal": json.dumps(arguments["failure"], default=str) if arguments["failure"] else None,
         }
         module_args = {name: value for name, value in asked.items() if value is not None}
         try:
@@ -86,6 +88,20 @@ class ActionModule(ActionBase):
         except AnsibleConnectionFailure as error:
             return {"unreachable": True, "msg": str(error)}
         return answer
+
+
+def _said(failure: dict[str, Any] | None, answer: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the task returned, without the secrets that only the node knows; where it cannot be asked, the reason alone,
+    as lines of a log may hold any of them."""
+    if not failure:
+        return None
+    concealed = answer.get("concealed")
+    if isinstance(concealed, dict):
+        return concealed
+    first = str(failure.get("msg") or "").strip().split("\n", 1)[0]
+    told = failure.get("failure")
+    names = ("code", "message", "remedy")
+    return {"msg": first, **({"failure": {name: told.get(name) for name in names}} if isinstance(told, dict) else {})}
 
 
 def _addresses(variables: Mapping[str, Any]) -> dict[str, str | None]:

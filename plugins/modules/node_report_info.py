@@ -52,6 +52,10 @@ options:
     description: The most bytes of the journal of a start, with O(details).
     type: int
     default: 1000000
+  conceal:
+    description:
+      - What is to be returned in RV(concealed) without the secrets of this node, as JSON. Only the node knows them all.
+    type: str
   nvml_timeout_seconds:
     description: How long asking the NVIDIA driver may take in all.
     type: float
@@ -147,6 +151,10 @@ instances:
           meanwhile.
         - Null where no start is known.
       type: dict
+concealed:
+  description: What O(conceal) holds, without secrets; null where nothing was given.
+  returned: always
+  type: dict
 topology:
   description: >-
     What M(gpufleet.sglang.gpu_topology_info) returns; without O(details) only C(gpus), C(numa_nodes), C(host),
@@ -169,7 +177,11 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.commands import answer_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.node_facts.reading import instance_names, read_instance
+from ansible_collections.gpufleet.sglang.plugins.module_utils.node_facts.reading import (
+    instance_names,
+    read_instance,
+    without_secrets_of,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.redaction.secrets import concealed_in
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.node import Node
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.probe import http_status
@@ -192,6 +204,7 @@ def main() -> None:
             "invocation_id": {"type": "str"},
             "journal_lines": {"type": "int", "default": 4000},
             "journal_bytes": {"type": "int", "default": 1000000},
+            "conceal": {"type": "str"},
             "nvml_timeout_seconds": {"type": "float", "default": 60},
         },
         supports_check_mode=True,
@@ -206,13 +219,15 @@ def main() -> None:
         topology = {name: topology[name] for name in TOPOLOGY}
         stack = {name: stack[name] for name in STACK}
     node = Node(run=partial(answer_of, run), stream=partial(Child, run), probe=http_status)
-    names = params["instances"] if params["instances"] is not None else instance_names(node, params["config_root"])
+    everything = instance_names(node, params["config_root"])
+    names = params["instances"] if params["instances"] is not None else everything
     module.exit_json(
         changed=False,
         schema=SCHEMA,
         taken_at=time.time(),
         hostname=os.uname().nodename,
         instances=[read_instance(node, name, params) for name in names],
+        concealed=without_secrets_of(node, everything, params),
         topology=concealed_in(topology),
         stack=concealed_in(stack),
     )

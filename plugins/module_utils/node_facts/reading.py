@@ -9,7 +9,9 @@ Of a start that has been proven and runs, no log is read: its ledger has the fig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.reserved import (
@@ -57,19 +59,45 @@ def instance_names(node: Node, config_root: str) -> list[str]:
     return sorted({name for name in (*units, *reserved) if name})
 
 
-def read_instance(node: Node, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What is declared for an instance, what it did, and what it says."""
+@dataclass(frozen=True)
+class Declared:
+    """The files of an instance as they lie there, and C(hidden), which nothing that leaves the node may hold."""
+
+    files: dict[str, str]
+    told: UnitFile
+    config: str
+    variables: dict[str, str]
+    hidden: list[str]
+
+
+def declared(node: Node, name: str, config_root: str) -> Declared:
     unit = f"sglang-{name}.service"
     files = {f"{UNITS}/{unit}": node.text(f"{UNITS}/{unit}") or ""}
     folder = f"{UNITS}/{unit}.d"
     files.update({f"{folder}/{one}": node.text(f"{folder}/{one}") or "" for one in node.names(folder)})
     told = unit_file("\n".join(files.values()))
-    root = str(params["config_root"])
-    config = node.text(told.config or f"{root}/{name}.yaml") or ""
+    config = node.text(told.config or f"{config_root}/{name}.yaml") or ""
     variables = variables_of_unit("\n".join(files.values()))
     for path in told.environment:
         variables.update(assignments(node.text(path) or ""))
-    hidden = secret_values(variables, _keys(node, name, unit, root, told))
+    hidden = secret_values(variables, _keys(node, name, unit, config_root, told))
+    return Declared(files, told, config, variables, hidden)
+
+
+def without_secrets_of(node: Node, names: Iterable[str], params: Mapping[str, Any]) -> Any:
+    """C(conceal) without what the instances of this node hide."""
+    if params.get("conceal") is None:
+        return None
+    hidden = [value for name in names for value in declared(node, name, str(params["config_root"])).hidden]
+    return concealed_in(json.loads(params["conceal"]), hidden)
+
+
+def read_instance(node: Node, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What is declared for an instance, what it did, and what it says."""
+    unit = f"sglang-{name}.service"
+    found_there = declared(node, name, str(params["config_root"]))
+    files, told, config = found_there.files, found_there.told, found_there.config
+    variables, hidden = found_there.variables, found_there.hidden
     state = told.state or f"/var/lib/sglang/{name}"
     found: dict[str, Any] = {
         "instance": name,

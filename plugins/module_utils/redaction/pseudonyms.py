@@ -26,6 +26,11 @@ _UUID = re.compile(r"(?<![\w-])(?:GPU-|MIG-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3
 _ID = re.compile(r"(?<![\w])[0-9a-f]{32}(?![\w])")
 # Keys under which a whole text is an identity.
 _IDENTITY = re.compile(r"(?:\A|_)(?:serial|serial_number|uuid|machine_id|boot_id|invocation_id)\Z")
+# Keys whose texts are words of the document's own form, whatever a host is called.
+_FIXED = frozenset(
+    ("kind", "state", "severity", "code", "stage", "label", "verdict", "outcome", "result", "device", "meter", "source")
+    + ("load_state", "active_state", "sub_state", "exec_main_code", "job")
+)
 # Keys whose texts have four numbers and are no addresses.
 _RELEASE = re.compile(r"(?:version|release|releases|kernel|loaded|user_space|pci_address)\Z")
 # Words that hosts are called and texts are full of: replaced where they are the name of a node, not in sentences.
@@ -105,18 +110,23 @@ def _is_address(text: str) -> bool:
 
 
 def redacted(whole: Any, known: Pseudonyms, key: str = "") -> Any:
-    """Every text of a JSON-safe value, names of dictionaries included."""
+    """Every text of a JSON-safe value, names of dictionaries included where they are no words."""
     if isinstance(whole, Mapping):
-        return {redacted_text(str(name), known): redacted(part, known, str(name)) for name, part in whole.items()}
+        return {_name(str(name), known): redacted(part, known, str(name)) for name, part in whole.items()}
     if isinstance(whole, (list, tuple)):
         return [redacted(part, known, key) for part in whole]
-    if not isinstance(whole, str) or not whole:
+    if not isinstance(whole, str) or not whole or key in _FIXED:
         return whole
     if _IDENTITY.search(key):
         return known.of("id", whole)
     if key in ("node", "hostname", "address"):
         return known.names.get(whole.lower()) or redacted_text(whole, known)
     return redacted_text(whole, known, addresses=_RELEASE.search(key) is None)
+
+
+def _name(name: str, known: Pseudonyms) -> str:
+    """A host may be called as a part of the document is; with a digit, a dot or a colon it is none of its form."""
+    return redacted_text(name, known) if any(mark.isdigit() or mark in ".:" for mark in name) else name
 
 
 def redacted_text(text: str, known: Pseudonyms, addresses: bool = True) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tarfile
 from pathlib import Path
@@ -66,6 +67,23 @@ def test_what_serves_is_left_out_where_only_failures_are_wanted(tmp_path: Path) 
     result, _asked = run(serves, tmp_path, only_failing=True, failure={"msg": "no", "failed": True}, task="Refuse")
     assert result["changed"] is True
     assert result["index"]["task"] == "Refuse"
+
+
+def test_what_the_task_said_comes_back_from_the_node_without_its_secrets(tmp_path: Path) -> None:
+    failure = {"failed": True, "msg": "no: sentinel\nLast lines:\n  sentinel", "last_lines": ["sentinel"]}
+    said = {**answer(KINDS[0], "failed", random.Random(1)), "concealed": {"failed": True, "msg": "no: ***"}}
+    result, asked = run(said, tmp_path / "a", failure=failure)
+    assert json.loads(asked["conceal"]) == failure
+    assert result["index"]["reasons"][0]["message"] == "no: ***"
+    # Without the node nobody knows what of it is secret.
+    failure["failure"] = {"code": "c", "message": "m", "remedy": "r", "evidence": {"lines": ["sentinel"]}}
+    result, _asked = run(
+        {"unreachable": True, "msg": "gone"}, tmp_path / "b", failure={**failure, "msg": "no\nsentinel"}
+    )
+    with tarfile.open(result["path"]) as tar:
+        for member in tar.getmembers():
+            file = tar.extractfile(member)
+            assert file and "sentinel" not in file.read().decode(), member.name
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,14 @@ def test_a_document_keeps_its_form_and_one_word_for_one_thing() -> None:
 
 def test_numbers_follow_the_names_and_not_the_order_in_which_they_come() -> None:
     assert pseudonyms_of(NODES).names == pseudonyms_of(reversed(NODES)).names
+
+
+def test_a_host_that_is_called_like_a_part_of_the_document_leaves_its_form_whole() -> None:
+    known = pseudonyms_of([("serves", []), ("active", [])])
+    whole = {"serves": True, "active_state": "active", "said": "active and serves", "node": "serves"}
+    assert redacted(whole, known) == {
+        "serves": True,
+        "active_state": "active",
+        "said": "node-001 and node-002",
+        "node": "node-002",
+    }
