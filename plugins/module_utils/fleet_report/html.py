@@ -30,7 +30,7 @@ def escaped(text: str) -> str:
     return escape(without_controls(text))
 
 
-def tag(name: str, /, *content: Content, **attributes: str | int | float | bool | None) -> Markup:
+def tag(element: str, /, *content: Content, **attributes: str | int | float | bool | None) -> Markup:
     """C(class_) and C(for_) stand for names that Python keeps to itself; other underscores become hyphens.
 
     A plain text as content is escaped. An attribute that is None or False is left out, True has no value.
@@ -40,7 +40,9 @@ def tag(name: str, /, *content: Content, **attributes: str | int | float | bool 
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    return Markup(f"<{name}{told}>") if name in _VOID else Markup(f"<{name}{told}>{joined(content)}</{name}>")
+    return (
+        Markup(f"<{element}{told}>") if element in _VOID else Markup(f"<{element}{told}>{joined(content)}</{element}>")
+    )
 
 
 def joined(content: Iterable[Content]) -> Markup:

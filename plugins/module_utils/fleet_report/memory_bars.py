@@ -51,7 +51,7 @@ def memory_of(row: Row) -> Markup | None:
     ]
     drawn = [_group(title, unit, bars, actual) for title, unit, bars, actual in groups if bars]
     kinds = dict.fromkeys(
-        segment.kind for _title, _unit, bars, _actual in groups for bar in bars for segment in bar.segments
+        segment.kind for _title, _unit, bars, _actual in groups for strip in bars for segment in strip.segments
     )
     facts = [", ".join(device_facts(plan)), ", ".join(host_facts(plan["host"]))]
     old = None if row.started else "This is the plan of the last proven start, and not of the one that failed."
@@ -83,20 +83,20 @@ def _legend(kinds: Mapping[str, None]) -> Markup:
 def _group(title: str, unit: str, bars: Sequence[Bar], actual: Mapping[str, Actual]) -> Markup:
     told = format_gib if unit == "GiB" else format_gb
     longest = max(
-        max(bar.size_bytes, bar.limit_bytes or 0, (actual.get(bar.label) or Actual(0, "")).used_bytes or 0)
-        for bar in bars
+        max(strip.size_bytes, strip.limit_bytes or 0, (actual.get(strip.label) or Actual(0, "")).used_bytes or 0)
+        for strip in bars
     )
     rows = []
-    for bar in bars:
-        real = actual.get(bar.label)
-        limit = "" if bar.limit_bytes is None else f" of {told(bar.limit_bytes, 1)}"
-        planned = "" if bar.place == "each" else f"{told(bar.taken_bytes, 1)}{limit}"
+    for strip in bars:
+        real = actual.get(strip.label)
+        limit = "" if strip.limit_bytes is None else f" of {told(strip.limit_bytes, 1)}"
+        planned = "" if strip.place == "each" else f"{told(strip.taken_bytes, 1)}{limit}"
         rows.append(
             tag(
                 "tr",
-                tag("th", bar.label, tag("small", bar.place) if bar.place else None, scope="row"),
-                tag("td", _bar(bar, longest, unit), _thin(real, longest)),
-                tag("td", planned, tag("b", " short") if bar.short_bytes else None, class_="n"),
+                tag("th", strip.label, tag("small", strip.place) if strip.place else None, scope="row"),
+                tag("td", _bar(strip, longest, unit), _thin(real, longest)),
+                tag("td", planned, tag("b", " short") if strip.short_bytes else None, class_="n"),
                 tag("td", real.words if real else "–", class_="n"),
             )
         )
@@ -111,18 +111,18 @@ def _group(title: str, unit: str, bars: Sequence[Bar], actual: Mapping[str, Actu
 
 
 @lru_cache(maxsize=1024)
-def _bar(bar: Bar, longest: int, unit: str) -> Markup:
+def _bar(strip: Bar, longest: int, unit: str) -> Markup:
     told = format_gib if unit == "GiB" else format_gb
     parts = []
-    for segment in bar.segments:
+    for segment in strip.segments:
         share = segment.size_bytes / longest if longest else 0
         if share >= _SEEN:
             name = f"{NAMES.get(segment.kind) or one_line(segment.kind, 24)} {segment.detail}".strip()
             hover = f"{name}: {told(segment.size_bytes, 2)}"
             parts.append(tag("i", class_=f"k-{segment.kind}", style=f"width:{share * 100:.2f}%", title=hover))
     limit = None
-    if bar.limit_bytes is not None and longest:
-        limit = tag("u", style=f"left:{bar.limit_bytes / longest * 100:.2f}%")
+    if strip.limit_bytes is not None and longest:
+        limit = tag("u", style=f"left:{strip.limit_bytes / longest * 100:.2f}%")
     return tag("div", parts, limit, class_="bar")
 
 

@@ -98,10 +98,10 @@ def _groups(rows: Sequence[Row]) -> tuple[Group, ...]:
             if problem.severity != "info":
                 key = (problem.severity, problem.code, problem.remedy)
                 found.setdefault(key, []).append((row, problem.message))
-    groups = [
-        Group(code, severity, told[0][1], remedy, tuple(row for row, _ in told), len({said for _, said in told}) == 1)
-        for (severity, code, remedy), told in found.items()
-    ]
+    groups = []
+    for (severity, code, remedy), told in found.items():
+        rows_with_it, messages = zip(*told)
+        groups.append(Group(code, severity, messages[0], remedy, rows_with_it, len(set(messages)) == 1))
     return tuple(sorted(groups, key=_urgency))
 
 
