@@ -170,7 +170,8 @@ def test_a_page_is_drawn_again_without_nodes_and_names(page: tuple[Outcome, Path
     assert again.status == 0, again.output
     same = (tmp_path / "page.html").read_text(encoding="utf-8") == (folder / "page.html").read_text(encoding="utf-8")
     assert same
-    redacted = play(*asked, "-e", "report_redact=true", "-e", f"report_json={tmp_path / 'facts.json'}", playbook=REPORT)
+    asked = (*asked, "-e", "report_redact=true", "-e", f"report_json={tmp_path / 'facts.json'}")
+    redacted = play(*asked, playbook=REPORT)
     assert redacted.status == 0, redacted.output
     for path in tmp_path.iterdir():
         text = path.read_text(encoding="utf-8")

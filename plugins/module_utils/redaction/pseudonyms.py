@@ -78,6 +78,8 @@ class Pseudonyms:
 
     names: dict[str, str]
     found: dict[str, dict[str, str]] = field(default_factory=dict)
+    # Most texts of a fleet are those of many of its nodes.
+    texts: dict[tuple[str, bool], str] = field(default_factory=dict)
 
     def of(self, kind: str, text: str) -> str:
         known = self.found.setdefault(kind, {})
@@ -130,6 +132,13 @@ def _name(name: str, known: Pseudonyms) -> str:
 
 
 def redacted_text(text: str, known: Pseudonyms, addresses: bool = True) -> str:
+    before = known.texts.get((text, addresses))
+    if before is None:
+        before = known.texts[text, addresses] = _redacted_text(text, known, addresses)
+    return before
+
+
+def _redacted_text(text: str, known: Pseudonyms, addresses: bool) -> str:
     text = _UUID.sub(lambda found: known.of("id", found[0]), text)
     text = _ID.sub(lambda found: known.of("id", found[0]), text)
     text = _MAC.sub(lambda found: known.of("mac", found[0]), text)
