@@ -170,14 +170,14 @@ def test_a_page_is_drawn_again_without_nodes_and_names(page: tuple[Outcome, Path
     assert again.status == 0, again.output
     same = (tmp_path / "page.html").read_text(encoding="utf-8") == (folder / "page.html").read_text(encoding="utf-8")
     assert same
-    asked = (*asked, "-e", "report_redact=true", "-e", f"report_json={tmp_path / 'facts.json'}")
-    redacted = play(*asked, playbook=REPORT)
+    nameless = (*asked, "-e", "report_redact=true", "-e", f"report_json={tmp_path / 'facts.json'}")
+    redacted = play(*nameless, playbook=REPORT)
     assert redacted.status == 0, redacted.output
     for path in tmp_path.iterdir():
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"10\.213\.77|gpufleet-report|data-node=\"serves\"", text), path.name
         assert "node-003" in text
-    assert play(*asked, "--check", playbook=REPORT).changed == 0
+    assert play(*nameless, "--check", playbook=REPORT).changed == 0
 
 
 def test_incidents_of_a_fleet_are_those_of_nodes_that_fail(fleet: Fleet, tmp_path: Path) -> None:
