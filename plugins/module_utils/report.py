@@ -46,7 +46,7 @@ def node_report_lines(plan: Mapping[str, Any], ledger: Mapping[str, Any], change
         *_titled("Started", _started(ledger.get("startup") or {}, ledger.get("plan") or plan)),
         # Of a start that the plan has read itself, the summary has said it.
         *_titled("The plan was off by", [] if off == plan["accuracy"] else deviation_lines(off)),
-        *_titled("Proven", _proven(ledger.get("proof") or {})),
+        *_titled("Proven", proof_lines(ledger.get("proof") or {})),
         *_titled("It means", _meaning(plan, ledger)),
     ]
 
@@ -114,7 +114,7 @@ def _value(value: Any) -> str:
     return format_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _proven(proof: Mapping[str, Any]) -> list[str]:
+def proof_lines(proof: Mapping[str, Any]) -> list[str]:
     lines = []
     for check in proof.get("checks") or []:
         if check["name"] not in _CHECKS:
