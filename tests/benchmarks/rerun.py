@@ -5,10 +5,10 @@
 
 """What it costs to run the site playbook again over nodes that have it all, beside a plain role on the same nodes.
 
-Nodes are real ones of the rehearsal, provisioned with the stand-in release. The plain role (rerun_plain.yml) has a task
-of ansible.builtin for each thing. Both run once to have what they manage, and once more to be measured. The controller's
-part is the whole of ansible-playbook with its connections; a node's part is all that runs on it, less the server.
-Printed, never judged.
+Nodes are real ones of the rehearsal, provisioned with the stand-in release. The plain role (rerun_plain.yml) has a
+task of ansible.builtin for each thing. Both run once to have what they manage, and once more to be measured. The
+controller's part is the whole of ansible-playbook with its connections; a node's part is all that runs on it, less the
+server. Printed, never judged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VARIABLES: dict[str, Any] = {
     "ansible_user": "root",
     "ansible_python_interpreter": "/usr/bin/python3",
     "ansible_ssh_private_key_file": str(STATE / "id_ed25519"),
-    "ansible_ssh_common_args": f'-o UserKnownHostsFile="{STATE / "known_hosts"}" -o IdentitiesOnly=yes -o BatchMode=yes',
+    "ansible_ssh_common_args": f"-o UserKnownHostsFile={STATE / 'known_hosts'} -o IdentitiesOnly=yes -o BatchMode=yes",
     "sglang_version": "0.5.23",
     "sglang_device": "cpu",
     "sglang_model_path": "/srv/models/rehearsal-llama",
@@ -155,11 +155,11 @@ def main() -> int:
             for playbook in (SITE, PLAIN):
                 play(fleet, playbook, len(fleet.names), Path(folder) / "calls")
             print(
-                f"A run over nodes where nothing has changed; {os.cpu_count()} CPUs. All but wall time is for a node."
+                f"Runs over nodes where nothing has changed; {os.cpu_count()} CPUs. For each node, but for wall time:"
             )
             print(
                 f"{'':<14}{'nodes':>6}{'tasks':>8}{'changed':>9}{'calls':>8}{'MB sent':>10}{'CPU s here':>12}"
-                f"{'CPU s there':>12}{'wall s':>9}".replace("CPU s there", "there")
+                f"{'there':>10}{'wall s':>9}"
             )
             found: dict[str, list[Cost]] = {"site": [], "plain role": []}
             for count in options.nodes:
@@ -178,8 +178,9 @@ def main() -> int:
                 for less, more in zip(rows, rows[1:]):
                     further = (more.controller - less.controller) / max(1, more.nodes - less.nodes)
                     print(
-                        f"{name}, from {less.nodes} to {more.nodes} nodes: wall time {more.seconds / less.seconds:.1f} times, "
-                        f"calls {more.calls / less.calls:.1f} times, {further:.2f} CPU s here for a further node"
+                        f"{name}, from {less.nodes} to {more.nodes} nodes: wall time "
+                        f"{more.seconds / less.seconds:.1f} times, calls {more.calls / less.calls:.1f} times, "
+                        f"{further:.2f} CPU s here for a further node"
                     )
         finally:
             if not options.keep:
