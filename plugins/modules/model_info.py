@@ -334,8 +334,8 @@ def main() -> None:
     except Refusal as refusal:
         module.fail_json(msg=str(refusal), failure=refusal.as_dict())
     except OSError as error:
-        refusal = unreadable_folder(module.params["path"], error)
-        module.fail_json(msg=str(refusal), failure=refusal.as_dict())
+        unreadable = unreadable_folder(module.params["path"], error)
+        module.fail_json(msg=str(unreadable), failure=unreadable.as_dict())
     module.exit_json(changed=False, model=model)
 
 

@@ -72,7 +72,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read the node
+- name: Read all that the node has to tell
   gpufleet.sglang.node_info:
     release:
       install_root: /opt/sglang

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
@@ -84,6 +86,9 @@ def test_of_all_listeners_those_on_a_range_are_in_the_way_each_once() -> None:
     found = [
         {"port": port, "address": address} for port, address in ((30000, "127.0.0.1"), (30001, "10.0.0.2"), (80, "::"))
     ]
-    ranges = [{"first": 30000, "last": 30009, "address": "127.0.0.1"}, {"first": 30000, "last": 30000}]
+    ranges: list[dict[str, Any]] = [
+        {"first": 30000, "last": 30009, "address": "127.0.0.1"},
+        {"first": 30000, "last": 30000},
+    ]
     assert in_the_way(found, ranges) == [found[0]]
     assert in_the_way(found, [{"first": 1, "last": 65535, "address": "10.0.0.2"}]) == [found[1], found[2]]
