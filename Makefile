@@ -142,7 +142,7 @@ refusals: setup ## every refusal with its scenario and the message that it shows
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/refusals-shown
 
 .PHONY: bench
-bench: setup ## counts and ratios: what a survey of a large node costs, how many plans a second; PART=startup: a wait
+bench: setup ## counts and ratios: what a survey of a large node costs, how many plans a second; PART=startup: a wait; PART=rerun: a run that changes nothing
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	cd $(COLLECTION)
 	for part in $(or $(PART),probe plans log_lines eta); do

@@ -26,10 +26,11 @@ class ActionModule(ActionBase):
                 "generation": {"type": "str", "required": True},
                 "plan": {"type": "dict", "required": True},
                 "ledger_path": {"type": "path", "required": True},
+                "status": {"type": "dict"},
                 "further_reasons": {"type": "list", "elements": "str", "default": []},
             }
         )
-        status = self._execute_module(
+        status = arguments["status"] or self._execute_module(
             module_name="gpufleet.sglang.startup_status_info",
             module_args={
                 "unit": arguments["unit"],

@@ -10,8 +10,9 @@ Formats: Documentation/networking/proc_net_tcp.rst and cgroups(7) of the Linux m
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 LISTEN = "0A"
 
@@ -78,7 +79,20 @@ def socket_inode(link: str) -> int | None:
     return None
 
 
+def _meet(one: str, other: str) -> bool:
+    wildcards = {"0.0.0.0", "::"}
+    return one in wildcards or other in wildcards or one == other
+
+
 def overlapping(listeners: Iterable[Listener], address: str) -> list[Listener]:
     """Those that would keep a server from binding C(address): the same address or a wildcard on either side."""
-    wildcards = {"0.0.0.0", "::"}
-    return [one for one in listeners if address in wildcards or one.address in wildcards or one.address == address]
+    return [one for one in listeners if _meet(one.address, address)]
+
+
+def in_the_way(listeners: Sequence[Mapping[str, Any]], ranges: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of listeners as dicts those on any range of ports, each once; a range has C(first), C(last) and C(address)."""
+    found: list[Mapping[str, Any]] = []
+    for wanted in ranges:
+        there = [one for one in listeners if wanted["first"] <= one["port"] <= wanted["last"]]
+        found += [one for one in there if _meet(one["address"], wanted.get("address", "0.0.0.0")) and one not in found]
+    return found

@@ -30,6 +30,7 @@ PROPERTIES = (
     "LimitMEMLOCK",
     "MemoryMax",
     "LogNamespace",
+    "UnitFileState",
     "Job",
 )
 
@@ -65,6 +66,8 @@ class UnitStatus:
     log_namespace: str | None = None
     # Type of the job that systemd has queued or under way for it (systemctl list-jobs).
     job: str | None = None
+    # As systemctl is-enabled says it.
+    unit_file_state: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -148,6 +151,7 @@ def parse_show(output: str, unit: str) -> UnitStatus:
         limit_memlock_bytes=_number(fields.get("LimitMEMLOCK")),
         memory_max_bytes=_number(fields.get("MemoryMax")),
         log_namespace=fields.get("LogNamespace") or None,
+        unit_file_state=fields.get("UnitFileState") or None,
     )
 
 

@@ -48,6 +48,11 @@ options:
     description: File on the node in which the last proven start is recorded. It may be missing.
     type: path
     required: true
+  status:
+    description:
+      - What M(gpufleet.sglang.startup_status_info) said of the unit a moment ago, with its ledger. The node is not
+        asked again then; leave it out where the unit may have been started or stopped since.
+    type: dict
   further_reasons:
     description: Reasons for a restart that were found elsewhere, such as another key; none of them is looked into.
     type: list

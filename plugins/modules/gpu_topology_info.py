@@ -656,41 +656,16 @@ problems:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.roots import checked_root
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.interpreters import PYTHON_CANDIDATES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.surveyed import machine_of
-
-
-def refuse(module: AnsibleModule, refusal: Refusal) -> None:
-    module.fail_json(msg=str(refusal), failure=refusal.as_dict())
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.probe import TOPOLOGY_OPTIONS, probe_machine
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "root": {"type": "path", "default": "/"},
-            "nvml": {"type": "bool", "default": True},
-            "nvml_library": {"type": "path"},
-            "nvml_timeout_seconds": {"type": "float", "default": 60},
-            "python_candidates": {"type": "list", "elements": "path", "default": PYTHON_CANDIDATES},
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=TOPOLOGY_OPTIONS, supports_check_mode=True)
     try:
-        checked_root(module.params["root"], "proc and sys")
+        machine = probe_machine(module.params)
     except Refusal as refusal:
-        refuse(module, refusal)
-    # A day is no limit for a person, and what is no number fails this comparison.
-    if not 0 < module.params["nvml_timeout_seconds"] <= 86400:
-        refuse(
-            module,
-            Refusal(
-                "timeout_out_of_range",
-                f"nvml_timeout_seconds is {module.params['nvml_timeout_seconds']}.",
-                "Give a number of seconds above 0 and up to 86400.",
-            ),
-        )
-    module.exit_json(changed=False, **machine_of(module.params).as_dict())
+        module.fail_json(msg=str(refusal), failure=refusal.as_dict())
+    module.exit_json(changed=False, **machine)
 
 
 if __name__ == "__main__":

@@ -93,48 +93,9 @@ listeners:
       unit: sglang-main.service
 """
 
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.held_sockets import holders_of, text_of
-from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
-    Listener,
-    listening,
-    overlapping,
-    unit_of,
-)
-
-PROC = Path("/proc")
-
-
-def _with_owners(listeners: list[Listener]) -> list[Listener]:
-    owners: dict[int, Path] = {}
-    for inode, process in holders_of(PROC, {one.inode for one in listeners}):
-        owners.setdefault(inode, process)
-    return [
-        replace(
-            one,
-            pid=int(owners[one.inode].name),
-            command=text_of(owners[one.inode] / "comm").strip() or None,
-            unit=unit_of(text_of(owners[one.inode] / "cgroup")),
-        )
-        if one.inode in owners
-        else one
-        for one in listeners
-    ]
-
-
-def find_listeners(ranges: list[dict[str, Any]]) -> list[Listener]:
-    """Sockets in the way of any range, each once."""
-    tables = [text_of(PROC / "net" / table) for table in ("tcp", "tcp6")]
-    found: dict[Listener, None] = {}
-    for wanted in ranges:
-        there = [one for table in tables for one in listening(table, wanted["first"], wanted["last"])]
-        found.update(dict.fromkeys(overlapping(there, wanted["address"])))
-    return list(found)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.listeners import find_listeners, with_owners
 
 
 def main() -> None:
@@ -163,7 +124,7 @@ def main() -> None:
     for one in ranges:
         if not 1 <= one["first"] <= one["last"] <= 65535:
             module.fail_json(msg=f"The ports are {one['first']} to {one['last']}; expected 1 to 65535, in order.")
-    held = _with_owners(find_listeners(ranges))
+    held = with_owners(find_listeners(ranges))
     module.exit_json(changed=False, listeners=[one.as_dict() for one in held])
 
 

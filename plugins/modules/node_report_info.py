@@ -188,7 +188,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.start.look.
 from ansible_collections.gpufleet.sglang.plugins.module_utils.stack.reading import read_stack
 from ansible_collections.gpufleet.sglang.plugins.module_utils.streaming import Child
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.interpreters import PYTHON_CANDIDATES
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.surveyed import machine_of
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.probe import probe_machine
 
 SCHEMA = 1
 TOPOLOGY = ("gpus", "numa_nodes", "host", "driver", "problems")
@@ -213,7 +213,7 @@ def main() -> None:
     run = module.run_command
     asked = {"root": "/", "nvml": True, "nvml_library": None, "python_candidates": PYTHON_CANDIDATES}
     # Before all else, since it may run the module again under another interpreter.
-    topology = machine_of({**asked, "nvml_timeout_seconds": params["nvml_timeout_seconds"]}).as_dict()
+    topology = probe_machine({**asked, "nvml_timeout_seconds": params["nvml_timeout_seconds"]})
     stack = read_stack(Path("/"), lambda command: answer_of(run, command)).as_dict()
     if not params["details"]:
         topology = {name: topology[name] for name in TOPOLOGY}

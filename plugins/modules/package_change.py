@@ -68,11 +68,10 @@ interrupted:
   sample: false
 """
 
-from pathlib import Path
-
 from ansible.module_utils.basic import AnsibleModule
 
-RECORD = Path("/var/lib/gpufleet/packages_begun")
+from ansible_collections.gpufleet.sglang.plugins.module_utils.installation.packages import BEGUN as RECORD
+
 TEXT = "A run of gpufleet.sglang is changing packages.\n"
 
 

@@ -219,6 +219,10 @@ unit:
       description: Namespace of the journal that its processes log to, null for that of most units.
       type: str
       sample: null
+    unit_file_state:
+      description: Whether it is started at boot, as systemctl is-enabled says it; null where it has no file.
+      type: str
+      sample: enabled
     job:
       description:
         - The job that systemd has queued or under way for it, for example V(restart) or V(start); null without one.

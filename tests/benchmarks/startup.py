@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,15 +22,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ansible_collections.gpufleet.sglang.rehearsal.scripted_server import installing
-from ansible_collections.gpufleet.sglang.tests.integration.plays import ENVIRONMENT, ROOT
+from ansible_collections.gpufleet.sglang.tests.benchmarks import costs
 from ansible_collections.gpufleet.sglang.tests.integration.scripted import ScriptedNode, ScriptedPlay, Start, install
 
 PREFIX = "gpufleet-bench"
 FIRST = 100
 UNIT = "bench"
 RANK_BYTES = 12_288_000
-WITH_PODMAN = str(ROOT / "tools" / "with-podman")
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
@@ -45,52 +41,11 @@ class Cost(NamedTuple):
 
 def bring_up(count: int) -> list[ScriptedNode]:
     """The nodes, with the program on them."""
-    fleet = ROOT / "rehearsal" / "node" / "fleet-up"
-    address = f"10.213.77.{FIRST}"
-    subprocess.run(
-        [fleet, "--prefix", PREFIX, "--first", address, str(count)],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    costs.bring_up(PREFIX, f"10.213.77.{FIRST}", count)
     nodes = [ScriptedNode(f"{PREFIX}-{number + 1}", f"10.213.77.{FIRST + number}") for number in range(count)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda node: installing.copy_program(node.run), nodes))
     return nodes
-
-
-def groups_of(nodes: list[ScriptedNode]) -> list[str]:
-    """The control group of each node, as this machine sees it."""
-    command = [WITH_PODMAN, "podman", "inspect", "--format", "{{.State.CgroupPath}}", *(node.name for node in nodes)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-
-
-def cpu_of_groups(groups: list[str]) -> float:
-    """CPU seconds of all nodes but for their servers. cpu.stat is there whether or not the controller is."""
-    files = [f"/sys/fs/cgroup{group}/cpu.stat" for group in groups]
-    servers = [f"/sys/fs/cgroup{group}/system.slice/sglang-{UNIT}.service/cpu.stat" for group in groups]
-    shown = subprocess.run(
-        [WITH_PODMAN, "grep", "-Hs", "^usage_usec", *files, *servers], capture_output=True, text=True, check=False
-    )
-    total = 0
-    for line in shown.stdout.splitlines():
-        usage = int(line.split()[-1])
-        total += -usage if f"sglang-{UNIT}.service" in line else usage
-    return total / 1e6
-
-
-def cpu_of_connections() -> float:
-    """CPU seconds of the ssh processes that outlive a task."""
-    ticks = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"/{PREFIX}-" in (folder / "cmdline").read_text(encoding="utf-8", errors="replace"):
-                fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-        except OSError:
-            continue
-    return ticks / TICKS
 
 
 def cost(nodes: list[ScriptedNode], way: str, pin_seconds: float, folder: Path) -> Cost:
@@ -110,18 +65,19 @@ def cost(nodes: list[ScriptedNode], way: str, pin_seconds: float, folder: Path) 
     one = next(iter(starts.values()))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda node: install({UNIT: Start(node, one.scenario)}), nodes))
-    groups = groups_of(nodes)
-    on_nodes, connected = cpu_of_groups(groups), cpu_of_connections()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    groups = costs.groups_of([node.name for node in nodes])
+    service, connections = f"sglang-{UNIT}.service", f"/{PREFIX}-"
+    on_nodes, connected = costs.cpu_of_groups(groups, service), costs.cpu_of_connections(connections)
+    used = costs.cpu_of_children()
     began = time.monotonic()
     play = ScriptedPlay(folder, starts)
     status = play.process.wait()
     seconds = time.monotonic() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    controller = costs.cpu_of_children() - used
     if status != 0:
         raise SystemExit(f"The play failed:\n{play.output}")
-    controller = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
-    return Cost(seconds, controller + max(0.0, cpu_of_connections() - connected), cpu_of_groups(groups) - on_nodes)
+    controller += max(0.0, costs.cpu_of_connections(connections) - connected)
+    return Cost(seconds, controller, costs.cpu_of_groups(groups, service) - on_nodes)
 
 
 def row(name: str, count: int, found: Cost, nothing: Cost) -> tuple[str, float, float]:
@@ -159,8 +115,7 @@ def main() -> int:
                 print(f"  wait_for_startup costs {ratios[0]} of uri on the controller, {ratios[1]} on a node")
     finally:
         if not options.keep:
-            down = ROOT / "rehearsal" / "node" / "down"
-            subprocess.run([down, *(node.name for node in nodes)], cwd=ROOT, env=ENVIRONMENT, check=False)
+            costs.take_down([node.name for node in nodes])
     return 0
 
 

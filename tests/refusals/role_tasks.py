@@ -55,12 +55,19 @@ def _tasks(entries: list[dict[str, Any]], around: Mapping[str, Any]) -> Iterator
                 yield from _tasks(entry[key], variables)
 
 
+def _demands(entry: Mapping[str, Any]) -> Any:
+    """What the task goes through: its list, or that variable of its own out of which it takes what does not hold."""
+    loop = entry.get("loop")
+    named = re.match(r"{{ (\w+) \| rejectattr\('holds'\) }}$", loop) if isinstance(loop, str) else None
+    return entry.get("vars", {}).get(named[1]) if named else loop
+
+
 def of_file(role: str, file: str, entries: list[dict[str, Any]]) -> Iterator[RoleRefusal]:
     for entry, variables in _tasks(entries, {}):
         for module, key in REFUSING.items():
             if module not in entry:
                 continue
-            message, demands = str(entry[module][key]), entry.get("loop")
+            message, demands = str(entry[module][key]), _demands(entry)
             # Whether it is asked at all is for the tests of the whole role; here it is.
             left_out = ("when", "vars", "run_once")
             alone = {**{name: part for name, part in entry.items() if name not in left_out}, "vars": variables}

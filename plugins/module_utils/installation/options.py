@@ -26,6 +26,12 @@ RELEASE_OPTIONS: dict[str, dict[str, Any]] = {
     "extra_index_urls": {"type": "list", "elements": "str", "default": []},
     "require_hashes": {"type": "bool"},
 }
+# Of the modules that look for it.
+LOOK_OPTIONS: dict[str, dict[str, Any]] = {
+    **RELEASE_OPTIONS,
+    "instance": {"type": "str", "required": True},
+    "system_packages": {"type": "list", "elements": "str"},
+}
 
 
 def asked_from(params: Mapping[str, Any], system: OperatingSystem) -> Asked:

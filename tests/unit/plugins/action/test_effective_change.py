@@ -22,7 +22,9 @@ PLAN = planned(rehearsal())
 LEDGER = {"schema": 2, "generation": "g1", "invocation_id": "a1", "plan": planned(rehearsal(hicache={"ratio": 3.0}))}
 
 
-def changed(answer: dict[str, Any], generation: str) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
+def changed(
+    answer: dict[str, Any], generation: str, **more: Any
+) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
     """Result of the action, and what it asked the node."""
     arguments = {
         "unit": "sglang-main.service",
@@ -30,6 +32,7 @@ def changed(answer: dict[str, Any], generation: str) -> tuple[dict[str, Any], li
         "generation": generation,
         "plan": PLAN,
         "ledger_path": "/var/lib/sglang/main/ledger.json",
+        **more,
     }
     action = action_of(effective_change, arguments)
     asked: list[tuple[str, dict[str, Any]]] = []
@@ -64,3 +67,9 @@ def test_without_a_ledger_nothing_is_proven() -> None:
 def test_a_node_that_cannot_be_asked_is_a_failure() -> None:
     result, _asked = changed({"failed": True, "msg": "no systemd"}, "g1")
     assert result == {"failed": True, "msg": "no systemd"}
+
+
+def test_what_was_read_a_moment_ago_is_not_asked_for_again() -> None:
+    result, asked = changed({}, "g1", status={"unit": UNIT, "ledger": LEDGER})
+    assert (result["changed"], result["proven"], result["ledger"]) == (False, True, LEDGER)
+    assert asked == []

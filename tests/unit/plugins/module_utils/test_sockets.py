@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sockets import (
     Listener,
+    in_the_way,
     listening,
     overlapping,
     socket_inode,
@@ -77,3 +80,15 @@ def test_a_wildcard_on_either_side_blocks_a_bind(bound: str, wanted: str, blocks
 def test_socket_links() -> None:
     assert socket_inode("socket:[4711]") == 4711
     assert socket_inode("/dev/null") is None
+
+
+def test_of_all_listeners_those_on_a_range_are_in_the_way_each_once() -> None:
+    found = [
+        {"port": port, "address": address} for port, address in ((30000, "127.0.0.1"), (30001, "10.0.0.2"), (80, "::"))
+    ]
+    ranges: list[dict[str, Any]] = [
+        {"first": 30000, "last": 30009, "address": "127.0.0.1"},
+        {"first": 30000, "last": 30000},
+    ]
+    assert in_the_way(found, ranges) == [found[0]]
+    assert in_the_way(found, [{"first": 1, "last": 65535, "address": "10.0.0.2"}]) == [found[1], found[2]]

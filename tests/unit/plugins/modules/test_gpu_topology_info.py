@@ -20,7 +20,7 @@ import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology import surveyed
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology import probe as topology_probe
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import GpuLink, Machine
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.interpreters import (
     PYTHON_CANDIDATES,
@@ -122,8 +122,8 @@ def test_a_missing_binding_sends_the_module_to_the_interpreter_that_has_it(
         raise Respawned(interpreter)
 
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    monkeypatch.setattr(surveyed, "probe_interpreters_for_module", choose)
-    monkeypatch.setattr(surveyed, "respawn_module", respawn)
+    monkeypatch.setattr(topology_probe, "probe_interpreters_for_module", choose)
+    monkeypatch.setattr(topology_probe, "respawn_module", respawn)
     for name in ("0.5.9", "0.5.23", "0.5.23-0123abcd"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin/python").touch()

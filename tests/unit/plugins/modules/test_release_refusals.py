@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.installation import look
 from ansible_collections.gpufleet.sglang.plugins.modules import release_check, release_info, release_install
 
 
@@ -67,7 +68,7 @@ def test_what_is_refused_of_a_request(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(release_info, "checked_python", any_python)
+    monkeypatch.setattr(look, "checked_python", any_python)
     (refusal,) = answer(release_info, capsys, **release(tmp_path, **options))["refusals"]
     assert refusal["code"] == code
     assert refusal["message"] == message

@@ -20,7 +20,7 @@ PLUGINS = MODULES.parent
 PREFIX = "ansible_collections.gpufleet.sglang.plugins."
 # Sizing is the controller's work: what these need of it is a word or a number, which lies in a file of its own.
 PLANNING = ("memory/request.py", "memory/measured/", "model/architectures.py", "placement/place.py")
-READS_MODELS = {"model_info"}
+READS_MODELS = {"model_info", "node_info"}
 
 
 @cache

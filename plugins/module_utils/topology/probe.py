@@ -2,26 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""This machine, or one below another root, surveyed as a module does it: the kernel is read and the driver is asked.
-
-Asking the driver may run the module again, under an interpreter that has nvidia-ml-py.
-"""
+"""One survey of the machine: the kernel is read and the driver asked, in whichever interpreter can ask it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem
-from ansible_collections.gpufleet.sglang.plugins.module_utils.roots import is_this_machine
+from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.roots import checked_root, is_this_machine
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.host import read_driver_version, read_host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.numa import read_numa_nodes
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.kernel.pci import nvidia_functions, read_pci_gpus
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver, Machine
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.machine import Driver
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.asking import read_nvml
-from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.interpreters import interpreters
+from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.interpreters import (
+    PYTHON_CANDIDATES,
+    interpreters,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.process import (
     CRASHED,
     IMPORT,
@@ -34,6 +35,13 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.nvml.read
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.problem_codes import problem
 from ansible_collections.gpufleet.sglang.plugins.module_utils.topology.survey import survey
 
+TOPOLOGY_OPTIONS: dict[str, dict[str, Any]] = {
+    "root": {"type": "path", "default": "/"},
+    "nvml": {"type": "bool", "default": True},
+    "nvml_library": {"type": "path"},
+    "nvml_timeout_seconds": {"type": "float", "default": 60},
+    "python_candidates": {"type": "list", "elements": "path", "default": PYTHON_CANDIDATES},
+}
 Outcome = tuple["NvmlReading | None", list[Problem]]
 
 
@@ -61,7 +69,7 @@ def ask(call: Call, library: str | None, root: Path, gpus_on_bus: int) -> Outcom
     return (None if idle else reading), []
 
 
-def ask_driver(params: dict[str, Any], gpus_on_bus: int) -> Outcome:
+def ask_driver(params: Mapping[str, Any], gpus_on_bus: int) -> Outcome:
     """What NVML says, or why it was not asked. Does not return where another interpreter has nvidia-ml-py: the module
     runs again there."""
     library = params["nvml_library"]
@@ -84,14 +92,28 @@ def ask_driver(params: dict[str, Any], gpus_on_bus: int) -> Outcome:
     return None, [problem("nvml_binding_missing", why)]
 
 
-def machine_of(params: dict[str, Any]) -> Machine:
-    """C(params) are the options of gpu_topology_info, checked."""
-    root = Path(params["root"])
+def checked_options(params: Mapping[str, Any]) -> Path:
+    """The root; raises Refusal for what cannot be meant."""
+    root = checked_root(params["root"], "proc and sys")
+    # A day is no limit for a person, and what is no number fails this comparison.
+    if not 0 < params["nvml_timeout_seconds"] <= 86400:
+        raise Refusal(
+            "timeout_out_of_range",
+            f"nvml_timeout_seconds is {params['nvml_timeout_seconds']}.",
+            "Give a number of seconds above 0 and up to 86400.",
+        )
+    return root
+
+
+def probe_machine(params: Mapping[str, Any]) -> dict[str, Any]:
+    """As M(gpufleet.sglang.gpu_topology_info) returns it. The whole module may run again in another interpreter, which
+    has nvidia-ml-py: nothing that changes the node may come before."""
+    root = checked_options(params)
     functions = nvidia_functions(root)
     pci_gpus = read_pci_gpus(root, functions)
     nvml, beforehand = ask_driver(params, len(pci_gpus))
     host = read_host(root, functions)
-    return survey(
+    machine = survey(
         host=host,
         nodes=read_numa_nodes(root, host),
         pci_gpus=pci_gpus,
@@ -99,3 +121,4 @@ def machine_of(params: dict[str, Any]) -> Machine:
         driver_version=read_driver_version(root),
         beforehand=beforehand,
     )
+    return machine.as_dict()
