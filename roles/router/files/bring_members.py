@@ -21,11 +21,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 ANSWER_SECONDS = 10.0
 LOOK_SECONDS = 0.2
+LOOKS_AT_ONCE = 32
 Ask = Callable[[str, str, Any], Any]
 
 
@@ -60,8 +62,11 @@ def bring(ask: Ask, members: Sequence[dict[str, Any]], worker_key: str | None) -
     for worker in remove:
         ask("DELETE", f"/workers/{worker['id']}", None)
         said.append(f"asked to let {worker['url']} go")
+    # At once: of many that are down each takes its time to be found so.
+    with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
+        serve = dict(zip((one["url"] for one in add), pool.map(answers, [one["url"] for one in add])))
     for member in add:
-        if not answers(member["url"]):
+        if not serve[member["url"]]:
             said.append(f"{member['url']} does not answer")
             continue
         body = {"url": member["url"], "worker_type": member["kind"]}
