@@ -35,8 +35,8 @@ HEAD = """\
 # Alerts
 
 What each alert of the role [`monitoring`](../roles/monitoring/README.md) means and what to do. Thresholds are those of
-the role's defaults. `tools/describe-alerts` writes this page out of the rules; `make docs` holds it against them. What is
-scraped and where it comes from: [monitoring](monitoring.md).
+the role's defaults. `tools/describe-alerts` writes this page out of the rules; `make docs` holds it against them. What
+is scraped and where it comes from: [monitoring](monitoring.md).
 """
 
 
