@@ -110,9 +110,9 @@ def _servers(
                 f"The port of instance {one.name} on {host} is arranged on the node, and it has none there yet; "
                 "expected a node that the site playbook has been run on. Run it first, or give the instance a port."
             )
-        elif address.startswith(LOOPBACK) and host != here:
+        elif one.address.startswith(LOOPBACK) and host != here:
             problems.append(
-                f"Instance {one.name} on {host} binds {address}, where {here} cannot scrape it; expected an address "
+                f"Instance {one.name} on {host} binds {one.address}, where {here} cannot scrape it; expected an address "
                 "that others reach. Set sglang_host to one of the node's, or to 0.0.0.0."
             )
         else:
