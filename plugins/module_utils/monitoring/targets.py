@@ -112,8 +112,8 @@ def _servers(
             )
         elif one.address.startswith(LOOPBACK) and host != here:
             problems.append(
-                f"Instance {one.name} on {host} binds {one.address}, where {here} cannot scrape it; expected an address "
-                "that others reach. Set sglang_host to one of the node's, or to 0.0.0.0."
+                f"Instance {one.name} on {host} binds {one.address}, where {here} cannot scrape it; expected an "
+                "address that others reach. Set sglang_host to one of the node's, or to 0.0.0.0."
             )
         else:
             groups.append(_group(address, port, {**labels, "node": host, "sglang_instance": one.name}))
