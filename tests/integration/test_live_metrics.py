@@ -66,17 +66,18 @@ def prometheus(served: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "sglang_host": "0.0.0.0",
         "sglang_port": server,
     }
-    made = Prometheus(folder, {"node": host})
+    # A scrape may take no longer than the time to the next, and this server shares two processors with everything.
+    made = Prometheus(folder, {"node": host}, monitoring_scrape_interval_seconds=5)
     try:
         made.role()
         made.start()
         made.until(lambda: made.value('sum(up{job=~"sglang|gpufleet-node"})') == 2)
         for number in range(3):
-            body = json.dumps({"text": f"Request {number} " * 40, "sampling_params": {"max_new_tokens": 4}})
+            body = json.dumps({"text": f"Request {number} " * 40, "sampling_params": {"max_new_tokens": 2}})
             served.run(
                 f"curl -sf http://127.0.0.1:30000/generate -H 'Content-Type: application/json' -d {shlex.quote(body)}"
             )
-        made.until(lambda: (made.value("sum(sglang_instance:generation_tokens:rate5m)") or 0) > 0)
+        made.until(lambda: (made.value("sum(sglang_instance:generation_tokens:rate5m)") or 0) > 0, 120)
         yield made
     finally:
         made.stop()
