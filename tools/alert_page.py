@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +41,19 @@ is scraped and where it comes from: [monitoring](monitoring.md).
 """
 
 
-def rendered(values: Mapping[str, Any] | None = None) -> dict[str, str]:
+@cache
+def rendered() -> dict[str, str]:
     """Each file of rules by its name."""
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, **MARKS)  # type: ignore[arg-type]
     found = {}
     for path in sorted((ROLE / "templates" / "rules").glob("*.yml.j2")):
         template = environment.from_string(path.read_text(encoding="utf-8"))
-        found[path.name.removesuffix(".j2")] = template.render({**defaults, **(values or {}), "ansible_managed": ""})
+        found[path.name.removesuffix(".j2")] = template.render({**defaults, "ansible_managed": ""})
     return found
 
 
+@cache
 def rules() -> list[dict[str, Any]]:
     return [rule for text in rendered().values() for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
 
@@ -63,6 +66,7 @@ def metrics_of(expression: str) -> set[str]:
     return {_SUFFIX.sub("", name) if name.startswith("sglang:") else name for name in found}
 
 
+@cache
 def recorded() -> dict[str, str]:
     return {rule["record"]: rule["expr"] for rule in rules() if "record" in rule}
 
