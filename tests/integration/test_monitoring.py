@@ -180,8 +180,8 @@ def test_what_was_put_there_is_taken_away(node: ReleaseNode, prometheus: Prometh
     assert not (prometheus.folder / "gpufleet").exists()
 
 
-def test_the_configuration_of_others_is_left_alone_and_put_back(node: ReleaseNode, tmp_path: Path) -> None:
-    hosts = {"n1": {"ansible_host": node.address, "sglang_host": "0.0.0.0"}}
+def test_the_configuration_of_others_is_left_alone_and_put_back(tmp_path: Path) -> None:
+    hosts = {"n1": {"ansible_host": ADDRESS, "sglang_host": "0.0.0.0"}}
     others = "# Of others.\nscrape_configs: []\n"
     advised = Prometheus(tmp_path, hosts, monitoring_prometheus_config_managed=False)
     advised.config.write_text(others, encoding="utf-8")
@@ -196,11 +196,11 @@ def test_the_configuration_of_others_is_left_alone_and_put_back(node: ReleaseNod
     assert managed.config.read_text(encoding="utf-8") == others
 
 
-def test_rules_that_promtool_refuses_are_not_put_in_place(node: ReleaseNode, tmp_path: Path) -> None:
-    hosts = {"n1": {"ansible_host": node.address, "sglang_host": "0.0.0.0"}}
+def test_rules_that_promtool_refuses_are_not_put_in_place(tmp_path: Path) -> None:
+    hosts = {"n1": {"ansible_host": ADDRESS, "sglang_host": "0.0.0.0"}}
     wrong = Prometheus(tmp_path, hosts)
     with pytest.raises(AssertionError, match="failed to validate"):
-        wrong.role("-e", json.dumps({"monitoring_runbook_url": 'https://example.org/"'}))
+        wrong.role("-e", json.dumps({"monitoring_runbook_url": 'https://example.org/": ['}))
     assert list((tmp_path / "gpufleet" / "rules").glob("sglang.yml")) == []
 
 
