@@ -155,6 +155,7 @@ docs: ## plugin documentation, changelog, and the pages that are written by the 
 	antsibull-changelog lint
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-problems --check
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-failures --check
+	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-alerts --check
 	PYTHONPATH=$(CURDIR)/$(BUILD)/collections tools/describe-roles --check
 	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all .
 
