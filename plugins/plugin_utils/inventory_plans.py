@@ -120,15 +120,26 @@ class Plans:
         paper = first.mapping("paper_topology") if first else {}
         return paper or (machine_on_paper(machine) if machine else None) or host.topology or {}
 
-    def _missing(self, host: Host, instances: Sequence[Asked], topology: Mapping[str, Any]) -> tuple[str, str] | None:
+    def _missing(self, host: Host, instances: Sequence[Asked], topology: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """What was found, what was expected, and what to do if not the usual; None where all is there."""
+        if any(one.get("replica") for one in instances):
+            return (
+                "a node of a replica",
+                "a server that one node holds, which is what is planned",
+                "Nothing is to be done; how the ranks divide over the nodes was checked.",
+            )
         if not topology:
             return "no machine on paper and no survey", "one of them"
         if any(not one.mapping("paper_model") for one in instances):
             return "no model on paper", "its facts, as gpufleet.sglang.model_info reads them from its folder"
         if any(one.get("version") is None for one in instances):
-            return "no sglang_version", "a release"
+            return "no sglang_version", "a release", "Set sglang_version."
         if topology is host.topology and _in_use(topology):
-            return "a survey that was taken while servers held memory of the GPUs", "one of an idle host"
+            return (
+                "a survey that was taken while servers held memory of the GPUs",
+                "one of an idle host",
+                "Survey the host while it serves nothing, or see what it is planned with there (gpufleet.sglang.plan).",
+            )
         return None
 
     def _plan(self, host: Host, one: Asked, beside: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +162,8 @@ class Plans:
 
     def _asked(self, one: Asked) -> dict[str, Any]:
         """What the role's own variable of this name is made of by a hundred templates (vars/main/options.yml): the
-        option of the instance's entry, else that of the host, else the default. Ansible compiles each of them each time.
+        option of the instance's entry, else that of the host, else the default. Ansible compiles each of them each
+        time.
         """
         asked = {}
         for name, spec in self._role.options.items():
@@ -203,8 +215,8 @@ def _in_use(topology: Mapping[str, Any]) -> bool:
     return any((gpu.get("memory_used_bytes") or 0) > _IN_USE_BYTES for gpu in topology.get("gpus") or [])
 
 
-def _not_made(host: Host, found: str, expected: str) -> Finding:
-    return finding("plan_not_made", [host.name], None, found, expected)
+def _not_made(host: Host, found: str, expected: str, remedy: str | None = None) -> Finding:
+    return finding("plan_not_made", [host.name], None, found, expected, remedy)
 
 
 def _refused(host: Host, instance: str | None, refusal: Mapping[str, Any]) -> Finding:

@@ -18,6 +18,7 @@ from ansible.template import Templar
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.instances_of_host import ROLE
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.model import NODES, PAPER, Host, Role
 from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
+from ansible_collections.gpufleet.sglang.plugins.module_utils.replica.variables import OPTIONS
 
 COLLECTION = Path(__file__).resolve().parents[2]
 _PLAYED_IN = {ROLE: (NODES, PAPER)}
@@ -43,6 +44,9 @@ def _role(loader: DataLoader, folder: Path) -> Role:
         for name in _handed_over(loader.load_from_file(str(path)) or [])
         if not name.startswith("__")
     }
+    # What the role takes itself is as the role has it.
+    further = set(OPTIONS) - set(options) if folder.name == ROLE else set()
+    options.update({name: OPTIONS[name] for name in further})
     return Role(
         folder.name,
         options,
@@ -50,6 +54,7 @@ def _role(loader: DataLoader, folder: Path) -> Role:
         _PLAYED_IN.get(folder.name, ()),
         # Where a role refuses unknown variables, it does so there.
         strict=(folder / "tasks/variables.yml").is_file(),
+        not_played=frozenset(further),
     )
 
 
@@ -92,8 +97,21 @@ def hosts_of(
             variables,
             unresolved,
             (*facts.get("all_ipv4_addresses", ()), *facts.get("all_ipv6_addresses", ())),
+            interfaces_of(facts),
             variables.get(TOPOLOGY) or facts.get(TOPOLOGY) or topologies.get(name),
         )
+
+
+def interfaces_of(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The interface of each address, out of what ansible.builtin.setup gathers."""
+    found = {}
+    for name in facts.get("interfaces", ()):
+        # As setup names its facts.
+        told = facts.get(str(name).replace("-", "_").replace(":", "_"), {})
+        for one in [told.get("ipv4") or {}, *(told.get("ipv4_secondaries") or []), *(told.get("ipv6") or [])]:
+            if one.get("address"):
+                found[str(one["address"])] = str(name)
+    return found
 
 
 def _is_own(variable: str) -> bool:

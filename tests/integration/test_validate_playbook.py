@@ -116,7 +116,7 @@ def test_an_inventory_without_hosts_does_not_pass(tmp_path: Path) -> None:
     assert (outcome.status, list(found(document))) == (2, ["inventory_empty None"])
 
 
-@pytest.mark.parametrize("name", ["example", "rehearsal"])
+@pytest.mark.parametrize("name", ["example", "fleet", "rehearsal"])
 def test_the_inventories_of_the_collection_pass(name: str) -> None:
     outcome = play(playbook=PLAYBOOK, inventory=name)
     assert outcome.status == 0, outcome.output

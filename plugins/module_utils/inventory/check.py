@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.model im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.names import name_findings, place_findings
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.queries import asked_document, query_findings
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.removed_variables import REMOVED
+from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.replicas import replica_findings
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.values import Values, is_secret
 
 
@@ -48,6 +49,7 @@ def check(
             yield from instance_findings(host, sglang, service_ports(host, roles, groups))
     yield from missing_library(hosts)
     yield from address_findings(hosts, sglang)
+    yield from replica_findings(hosts, sglang)
     if queries:
         secret = {name for role in roles for name, spec in role.options.items() if is_secret(name, spec)}
         yield from query_findings(queries, asked_document(hosts, frozenset(secret)))

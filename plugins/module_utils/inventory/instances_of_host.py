@@ -143,7 +143,7 @@ def _claimed(one: Asked) -> list[Ports]:
     port, version = one.whole("port"), one.get("version")
     if port is None or version is None:
         return []
-    extra = one.mapping("extra_arguments")
+    extra = {**_flags(one), **one.mapping("extra_arguments")}
     address = one.get("host")
     wish = Wish(
         one.name,
@@ -160,6 +160,18 @@ def _claimed(one: Asked) -> list[Ports]:
         claimed.append(Ports("dist_init_addr", int(meeting), int(meeting), _EVERYWHERE))
         _refuse_meeting(claimed)
     return claimed
+
+
+def _flags(one: Asked) -> dict[str, Any]:
+    """Those of a replica and of a server that prefills that name ports. Where ranks meet is kept free on every node of
+    a replica, so that any of them can be the first."""
+    port, bootstrap = one.whole("dist_init_port"), one.whole("disaggregation_bootstrap_port")
+    meets = one.get("replica") and port is not None
+    binds = one.get("disaggregation_mode") == "prefill" and bootstrap is not None
+    return {
+        **({"dist-init-addr": f":{port}"} if meets else {}),
+        **({"disaggregation-bootstrap-port": bootstrap} if binds else {}),
+    }
 
 
 def _refuse_meeting(claimed: Sequence[Ports]) -> None:

@@ -18,13 +18,15 @@ NODES, PAPER = "sglang", "sglang_paper"
 class Role:
     """C(options) are those of all its entry points, as an argument specification has them; C(handed_over) are the
     variables that it sets itself. C(played_in) are the groups whose hosts it is meant for. C(strict): what has its
-    prefix and is none of its variables is refused when it is played."""
+    prefix and is none of its variables is refused when it is played. C(not_played) are options that only checks know.
+    """
 
     name: str
     options: Mapping[str, Mapping[str, Any]]
     handed_over: frozenset[str] = frozenset()
     played_in: tuple[str, ...] = ()
     strict: bool = True
+    not_played: frozenset[str] = frozenset()
 
     @property
     def prefix(self) -> str:
@@ -39,7 +41,8 @@ class Role:
 class Host:
     """C(variables) are what was made of the templates, C(unresolved) says why nothing could be made of some.
 
-    C(topology) is a survey of the machine that was kept, None where there is none.
+    C(addresses) are those of its facts, C(interfaces) the names of the interfaces that have them. C(topology) is a
+    survey of the machine that was kept, None where there is none.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Host:
     variables: Mapping[str, Any] = field(default_factory=dict)
     unresolved: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
+    interfaces: Mapping[str, str] = field(default_factory=dict)
     topology: Mapping[str, Any] | None = None
 
     @property

@@ -66,6 +66,8 @@ def place_findings(host: Host, roles: Sequence[Role]) -> Iterator[Finding]:
         for name, spec in role.options.items():
             if spec.get("required") and name not in host.stated and not _said_by_instances(host, role, name):
                 yield finding("variable_missing", [host.name], name, "nothing", f"a value, as {role.name} requires it")
+        for name in sorted(role.not_played & host.stated) if host.is_node else ():
+            yield finding("variable_not_played", [host.name], name, name, f"a variable that the role {role.name} takes")
     if host.is_node:
         yield from _node(host)
 

@@ -56,6 +56,11 @@ CODES: dict[str, ProblemCode] = {
         "A node that exists has a machine or a model on paper, which the role refuses.",
         "Put a host that is only planned into the group sglang_paper, and no other; else take the variable away.",
     ),
+    "variable_not_played": ProblemCode(
+        "error",
+        "A variable says something that this release of the collection can check and not yet put into force.",
+        "Plan such hosts on paper (group sglang_paper), or take the variable away.",
+    ),
     "list_of_instances_wrong": ProblemCode(
         "error",
         "An entry of sglang_instances cannot be meant as it is.",
@@ -105,6 +110,36 @@ CODES: dict[str, ProblemCode] = {
         "warning",
         "No address of a host is known, so that nothing can be held against the subnet that is declared for it.",
         "Set ansible_host to an address, or keep facts of the host in a fact cache.",
+    ),
+    "replica_member_twice": ProblemCode(
+        "error",
+        "A replica has the same node twice.",
+        "Name the replica in the variables of each of its nodes once, and correct addresses that are the same.",
+    ),
+    "replica_differs": ProblemCode(
+        "error",
+        "The nodes of a replica are declared in different ways, with which they cannot serve one model together.",
+        "Set it in a group that holds all nodes of the replica.",
+    ),
+    "replica_without_address": ProblemCode(
+        "error",
+        "A node of a replica has no address that the others could meet it at.",
+        "Declare the subnet of the network between the nodes, such as sglang_subnet 10.0.0.0/24.",
+    ),
+    "replica_indivisible": ProblemCode(
+        "error",
+        "The ranks of a replica do not divide over its nodes, or are more than a node has GPUs.",
+        "Change sglang_tensor_parallel_size or sglang_pipeline_parallel_size, or the number of nodes.",
+    ),
+    "disaggregation_alone": ProblemCode(
+        "warning",
+        "Servers of a model only prefill or only decode, and the inventory has none for the other part.",
+        "Add hosts with the other sglang_disaggregation_mode for the same sglang_served_model_name.",
+    ),
+    "disaggregation_impossible": ProblemCode(
+        "error",
+        "Prompts cannot be handed over from servers that prefill to servers that decode as it is declared.",
+        "Set sglang_disaggregation_transfer_backend to one that all of them have.",
     ),
     "query_not_met": ProblemCode(
         "error",

@@ -95,6 +95,7 @@ def test_a_warning_of_a_plan(plans: Plans) -> None:
         (paper(), "no machine on paper and no survey"),
         (paper(**{**H200, "sglang_paper_model": {}}), "no model on paper"),
         (paper(**{**H200, "sglang_version": None}), "no sglang_version"),
+        (paper(**H200, sglang_replica="kimi"), "a node of a replica"),
     ],
 )
 def test_what_cannot_be_planned_is_told(plans: Plans, host: Host, words: str) -> None:

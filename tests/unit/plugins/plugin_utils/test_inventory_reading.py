@@ -17,7 +17,12 @@ from ansible.vars.manager import VariableManager
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.model import Host
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.playbook_variables import PLAYBOOKS
-from ansible_collections.gpufleet.sglang.plugins.plugin_utils.inventory_reading import COLLECTION, hosts_of, roles_of
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.inventory_reading import (
+    COLLECTION,
+    hosts_of,
+    interfaces_of,
+    roles_of,
+)
 
 
 def read(folder: Path, inventory: dict[str, Any], everything: bool = False) -> dict[str, Host]:
@@ -76,3 +81,18 @@ def test_values_are_made_of_templates_and_what_cannot_be_made_says_why(tmp_path:
 def test_for_queries_the_user_s_own_variables_are_read_and_ansible_s_are_not(tmp_path: Path) -> None:
     found = read(tmp_path, {"sglang": {"hosts": {"gpu-1": {"rack": "a", "ansible_user": "root"}}}}, everything=True)
     assert found["gpu-1"].variables == {"rack": "a"}
+
+
+def test_the_interface_of_each_address_by_the_facts_of_a_host() -> None:
+    facts = {
+        "interfaces": ["lo", "ib-0", "eth0"],
+        "lo": {"ipv4": {"address": "127.0.0.1"}},
+        "ib_0": {"ipv4": {"address": "10.0.0.1"}, "ipv6": [{"address": "fd00::1"}]},
+        "eth0": {"active": True, "ipv4_secondaries": [{"address": "192.0.2.9"}]},
+    }
+    assert interfaces_of(facts) == {
+        "127.0.0.1": "lo",
+        "10.0.0.1": "ib-0",
+        "fd00::1": "ib-0",
+        "192.0.2.9": "eth0",
+    }

@@ -13,6 +13,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.check im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.findings import Finding
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.model import NODES, PAPER, Host, Removal, Role
 from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.playbook_variables import PLAYBOOKS
+from ansible_collections.gpufleet.sglang.plugins.module_utils.replica.variables import OPTIONS
 
 SGLANG = Role(
     "sglang",
@@ -33,7 +34,9 @@ SGLANG = Role(
             "options": {"backend": {"type": "str", "choices": ["file", "nixl"]}, "max_bytes": {"type": "int"}},
         },
         "sglang_paper_machine": {"type": "dict", "default": {}},
-        "sglang_subnet": {"type": "str"},
+        "sglang_tensor_parallel_size": {"type": "int", "default": 1},
+        "sglang_served_model_name": {"type": "str"},
+        **OPTIONS,
         "sglang_api_key": {"type": "str", "choices": ["made up, so that it can be wrong"], "no_log": True},
     },
     frozenset({"sglang_plan"}),
