@@ -4,32 +4,6 @@
 
 from __future__ import annotations
 
-import difflib
-import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
-
-from ansible import constants as C
-from ansible.errors import AnsibleParserError
-from ansible.inventory.helpers import get_group_vars
-from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
-from ansible.plugins.loader import cache_loader
-from ansible.utils.vars import combine_vars
-
-from ansible_collections.gpufleet.sglang.plugins.module_utils.surveys.survey import (
-    TOPOLOGY_FACT,
-    NotASurvey,
-    survey_of,
-)
-from ansible_collections.gpufleet.sglang.plugins.module_utils.surveys.traits import (
-    UNKNOWN,
-    age_of,
-    group_names,
-    traits_of,
-)
-from ansible_collections.gpufleet.sglang.plugins.plugin_utils.survey_files import read_surveys
-
 DOCUMENTATION = r"""
 name: fleet
 version_added: 0.1.0
@@ -119,6 +93,32 @@ max_age: 86400
 # keyed_groups:
 #   - {key: fleet_problems, prefix: problem}
 """
+
+import difflib
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible import constants as C
+from ansible.errors import AnsibleParserError
+from ansible.inventory.helpers import get_group_vars
+from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
+from ansible.plugins.loader import cache_loader
+from ansible.utils.vars import combine_vars
+
+from ansible_collections.gpufleet.sglang.plugins.module_utils.surveys.survey import (
+    TOPOLOGY_FACT,
+    NotASurvey,
+    survey_of,
+)
+from ansible_collections.gpufleet.sglang.plugins.module_utils.surveys.traits import (
+    UNKNOWN,
+    age_of,
+    group_names,
+    traits_of,
+)
+from ansible_collections.gpufleet.sglang.plugins.plugin_utils.survey_files import read_surveys
 
 # The form of what is cached.
 SCHEMA = 1

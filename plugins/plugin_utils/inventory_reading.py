@@ -62,7 +62,7 @@ def _handed_over(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The variables that tasks set for whatever comes after them."""
     for task in tasks:
         for module in _SET_FACT:
-            yield from task.get(module) or ()
+            yield from (name for name in task.get(module) or () if name != "cacheable")
         if isinstance(task.get("register"), str):
             yield task["register"]
         for key in _NESTED:

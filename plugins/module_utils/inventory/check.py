@@ -31,17 +31,17 @@ def check(
     hosts: Sequence[Host],
     roles: Sequence[Role],
     queries: Sequence[Mapping[str, Any]] = (),
-    removed: Mapping[str, Removal] = REMOVED,
+    removed: Mapping[str, Removal] | None = None,
 ) -> Iterator[Finding]:
     """In no order; C(roles) has that of SGLang among them."""
     if not hosts:
         yield finding("inventory_empty", [], None, "no host", "the hosts of a fleet")
         return
-    sglang = next(role for role in roles if role.name == ROLE)
+    [sglang] = [role for role in roles if role.name == ROLE]
     values = Values(roles)
     groups = frozenset(group for host in hosts for group in host.groups)
     for host in hosts:
-        yield from name_findings(host, roles, removed)
+        yield from name_findings(host, roles, REMOVED if removed is None else removed)
         yield from place_findings(host, roles)
         yield from values.findings(host)
         yield from values.unresolved(host)

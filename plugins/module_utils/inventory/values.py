@@ -87,7 +87,7 @@ def _wrong(name: str, spec: Mapping[str, Any], value: Any) -> Iterator[tuple[str
         return
     result = ArgumentSpecValidator({name: _looked_at(spec)}).validate({name: value})
     for error in result.errors:
-        code = "variable_choice" if type(error) is ArgumentValueError else "variable_type"
+        code = "variable_choice" if isinstance(error, ArgumentValueError) else "variable_type"
         if is_secret(name, spec):
             yield code, "a value that is not shown here", _wanted(spec)
         else:

@@ -59,7 +59,7 @@ def test_three_nodes_cannot_share_sixteen_ranks_and_one_host_twice_is_no_two() -
 def test_the_ports_of_replicas_and_of_prefill_are_taken() -> None:
     one = only(member(1, sglang_port=20000), member(2))
     assert (one.code, one.hosts) == ("host_port_twice", ("gpu-1",))
-    prefill = {"sglang_disaggregation_mode": "prefill", "sglang_disaggregation_bootstrap_port": 30000}
+    prefill: dict[str, Any] = {"sglang_disaggregation_mode": "prefill", "sglang_disaggregation_bootstrap_port": 30000}
     assert {one.code for one in found(node(**prefill))} == {"host_port_twice", "disaggregation_alone"}
 
 
