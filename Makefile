@@ -145,7 +145,7 @@ refusals: setup ## every refusal with its scenario and the message that it shows
 bench: setup ## counts and ratios: what a survey of a large node costs, how many plans a second; PART=startup: a wait; PART=rerun: a run that changes nothing
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 	cd $(COLLECTION)
-	for part in $(or $(PART),probe plans log_lines eta); do
+	for part in $(or $(PART),probe plans log_lines eta validate); do
 	  PYTHONPATH=$(CURDIR)/$(BUILD)/collections $(CURDIR)/$(VENV)/bin/python tests/benchmarks/$$part.py $(ARGS)
 	done
 

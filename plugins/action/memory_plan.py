@@ -7,14 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.known_keys import (
-    refuse_unknown_facts,
-    refuse_unknown_model_facts,
-)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.options import ARGUMENT_SPEC
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan import plan
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_dict import plan_as_dict
-from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.request import plan_request
+from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.plan_of import plan_of
 from ansible_collections.gpufleet.sglang.plugins.plugin_utils.planning import PlanningAction
 
 
@@ -24,7 +18,4 @@ class ActionModule(PlanningAction):
     options = ARGUMENT_SPEC
 
     def planned(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
-        refuse_unknown_facts(arguments["model"], arguments["topology"])
-        draft = (arguments.get("speculative") or {}).get("model") or {}
-        refuse_unknown_model_facts(draft, "speculative.model.")
-        return {"plan": plan_as_dict(plan(plan_request(arguments)))}
+        return {"plan": plan_of(arguments)}

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.findings import Finding
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Problem, Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import Check
 from ansible_collections.gpufleet.sglang.plugins.plugin_utils.patient_call import GaveUp
@@ -28,7 +29,7 @@ _running = [""]
 _noted: set[tuple[str, str]] = set()
 
 
-def _note(made: Refusal | Problem | GaveUp | Check) -> None:
+def _note(made: Refusal | Problem | Finding | GaveUp | Check) -> None:
     # Two frames up: past the initialiser that stands in for the genuine one.
     stated_in = Path(sys._getframe(2).f_code.co_filename).parts
     if "plugins" not in stated_in or "tests" in stated_in or (made.code, _running[0]) in _noted:
@@ -55,7 +56,7 @@ def _watch(kind: type) -> None:
 
 
 def pytest_configure() -> None:
-    for kind in (Problem, Refusal, Check, GaveUp):
+    for kind in (Problem, Refusal, Finding, Check, GaveUp):
         _watch(kind)
 
 
