@@ -103,7 +103,7 @@ class Fleet:
         groups = {
             "all": {"vars": connection},
             "sglang": {"hosts": hosts, "vars": served},
-            "routers": {"hosts": routers, "vars": routed},
+            "sglang_router": {"hosts": routers, "vars": routed},
         }
         (self.folder / "hosts.json").write_text(json.dumps(groups, indent=1))
 
