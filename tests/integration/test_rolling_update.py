@@ -97,7 +97,7 @@ def test_a_roll_loses_nothing_though_controller_and_router_die(fleet: Fleet, ser
     declare(fleet, 3)
     with steady_load(fleet) as seen:
         play = fleet.begin(ROLL)
-        play.read_until(r"TASK \[gpufleet.sglang.sglang : Stop the instance\]")
+        play.read_until(r"\[gpufleet.sglang.sglang : Stop the instance\]")
         play.kill()
         # Who was taken out stays out over a restart of the router.
         fleet.routers[0].run("systemctl restart sglang-router")

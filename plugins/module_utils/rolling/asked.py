@@ -18,6 +18,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.rolling.order impo
 from ansible_collections.gpufleet.sglang.plugins.module_utils.rolling.problem_codes import CODES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.inventory import workers_of_hosts
 
+# As the role takes workers out (router_members, option holder).
+HOLDER = "gpufleet"
+
 
 def rolling_order(
     hosts: Sequence[Mapping[str, Any]], routers: Sequence[Mapping[str, Any]], canary: object, batch: object
@@ -54,7 +57,8 @@ def _router(result: Mapping[str, Any]) -> Router:
     if not result.get("running"):
         why = result.get("problem") or result.get("msg") or "no answer"
         raise Refusal("router_unknown", f"Router {name}: {one_line(str(why), 300)}", CODES["router_unknown"].remedy)
-    return Router(name, frozenset(result["in_service"]), int(result["minimum_in_service"]))
+    held = (one["url"] for one in result["members"] if one["held_by"] not in (None, HOLDER))
+    return Router(name, frozenset(result["in_service"]), int(result["minimum_in_service"]), frozenset(held))
 
 
 def _node(host: Mapping[str, Any]) -> Node:

@@ -35,11 +35,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Router:
-    """C(in_service) and C(minimum): workers that take requests now, and that have to stay."""
+    """C(in_service) and C(minimum): workers that take requests now, and that have to stay.
+
+    C(held): workers that somebody else holds out, who do not come back by being changed.
+    """
 
     name: str
     in_service: frozenset[str]
     minimum: int
+    held: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,14 @@ def _is_out(unit: Sequence[Node], serving: set[str]) -> bool:
 
 
 def _free(router: Router, nodes: Sequence[Node]) -> int:
-    """How many nodes it can do without, if they take the most workers with them that a node has."""
-    behind = [len(node.workers & router.in_service) for node in nodes if router.name in node.routers]
-    return max(0, len(router.in_service) - router.minimum) // max([1, *behind])
+    """How many nodes it can do without once those that are out are back, which come first.
+
+    Each is taken to have as many workers as any has. A node that fails to come back is one less than this says; the
+    router refuses then.
+    """
+    behind = [node.workers - router.held for node in nodes if router.name in node.routers]
+    back = router.in_service.union(*behind)
+    return max(0, len(back) - router.minimum) // max([1, *map(len, behind)])
 
 
 def _refuse_nobody(routers: Sequence[Router], nodes: Sequence[Node]) -> None:

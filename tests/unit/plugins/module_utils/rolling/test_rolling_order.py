@@ -80,12 +80,22 @@ def test_a_router_that_needs_everybody_lets_nobody_go() -> None:
     nodes = fleet(3)
     with pytest.raises(Refusal) as refused:
         order(nodes, [router(nodes, 3)], Limits())
-    assert "r1 has 3 in service, of which 3 have to stay" in str(refused.value)
+    assert "r1 has 3 in service, and 3 have to stay" in str(refused.value)
 
 
 def test_a_fleet_that_is_out_whole_can_be_changed_whatever_has_to_stay() -> None:
     nodes = fleet(3)
     assert shape(order(nodes, [Router("r1", frozenset(), 3)], Limits("1", "100%"))) == [("out of service", 3)]
+
+
+def test_one_that_is_out_comes_back_before_another_that_has_to_stay_leaves() -> None:
+    nodes = fleet(3)
+    batches = order(nodes, [router(nodes, 2, out=("n1",))], Limits("1", "100%"))
+    assert [one.nodes for one in batches] == [("n1",), ("n0",), ("n2",)]
+    assert [one.serving for one in batches] == [2, 2, 2]
+    held = Router("r1", frozenset({"http://n0:1", "http://n2:1"}), 2, held=frozenset({"http://n1:1"}))
+    with pytest.raises(Refusal, match="No node can leave"):
+        order(nodes, [held], Limits())
 
 
 def test_the_strictest_router_decides() -> None:

@@ -32,7 +32,7 @@ def host(number: int, ledger: object = None, **values: Any) -> dict[str, Any]:
 
 def edge(*numbers: int, **values: Any) -> dict[str, Any]:
     urls = [f"http://10.0.0.{number}:30000" for number in numbers]
-    return {"item": "edge", "running": True, "in_service": urls, "minimum_in_service": 1, **values}
+    return {"item": "edge", "running": True, "in_service": urls, "minimum_in_service": 1, "members": [], **values}
 
 
 def test_the_order_is_told_with_what_serves_and_how_long_it_takes() -> None:
@@ -87,3 +87,13 @@ def test_the_outcome_names_who_failed_and_who_was_not_begun() -> None:
         "failed, out of service: b: Follow: it died",
         "not begun, or lost on the way: c",
     ]
+
+
+def test_who_is_out_of_our_own_comes_back_and_who_is_held_by_others_does_not() -> None:
+    members = [{"url": "http://10.0.0.3:30000", "held_by": "gpufleet"}]
+    hosts = [host(number) for number in (1, 2, 3)]
+    found = rolling_order(hosts, [edge(1, 2, minimum_in_service=2, members=members)], 1, 1)
+    assert found["order"] == ["kimi-3", "kimi-1", "kimi-2"]
+    members[0]["held_by"] = "operator"
+    refused = rolling_order(hosts, [edge(1, 2, minimum_in_service=2, members=members)], 1, 1)
+    assert refused["refusal"]["code"] == "nobody_may_leave"
