@@ -147,7 +147,7 @@ class Traffic:
 def steady_load(fleet: Fleet, clients: int = 3) -> Iterator[Traffic]:
     """Clients that ask one after the other, as long as the block lasts.
 
-    A connection that nobody takes is no accepted request: it is asked again, and counted as refused.
+    What nobody takes is no accepted request: it is asked again, and counted as refused.
     """
     seen, stop, lock = Traffic(), threading.Event(), threading.Lock()
 
@@ -192,7 +192,9 @@ def _asked(url: str, body: Mapping[str, Any]) -> str | None:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return None if "text" in json.load(answer) else "an answer without a text"
     except urllib.error.HTTPError as error:
-        return f"{error.code}: {error.read(200)!r}"
+        said = error.read(400)
+        # A router that has just restarted takes nothing until it has its members.
+        return "refused" if b"no_available_workers" in said else f"{error.code}: {said!r}"
     except urllib.error.URLError as error:
         return "refused" if isinstance(error.reason, ConnectionRefusedError) else f"{error.reason}"
     except (OSError, ValueError) as error:

@@ -12,7 +12,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.inventory.model im
 
 _BOOL: dict[str, Any] = {"type": "bool"}
 # playbooks/site.yml: what of the chain a host is to get.
-SITE = Role("site", dict.fromkeys(("site_driver", "site_cuda", "site_node_tuning"), _BOOL))
+SITE = Role(
+    "site",
+    {**dict.fromkeys(("site_driver", "site_cuda", "site_node_tuning"), _BOOL), "site_strategy": {"type": "str"}},
+)
 # playbooks/validate.yml.
 VALIDATE = Role(
     "validate",

@@ -81,9 +81,10 @@ def order(nodes: Sequence[Node], routers: Sequence[Router], limits: Limits) -> t
     units = _units(nodes)
     out = [unit for unit in units if _is_out(unit, serving)]
     rest = [unit for unit in units if unit not in out]
-    most = min((_free(router, nodes) for router in routers), default=len(nodes))
+    coming = [node for unit in out for node in unit]
+    most = min((_free(router, nodes, coming) for router in routers), default=len(nodes))
     if rest and most < 1:
-        _refuse_nobody(routers, nodes)
+        _refuse_nobody([router for router in routers if _free(router, nodes, coming) < 1])
     canary, size = size_of(limits.canary, len(nodes)), size_of(limits.batch, len(nodes))
     groups = [("out of service", group) for group in _packed(out, max(size, 1))]
     canaries = _packed(rest, min(canary, most))[:1]
@@ -116,22 +117,20 @@ def _is_out(unit: Sequence[Node], serving: set[str]) -> bool:
     return any(node.routers for node in unit) and not any(node.workers & serving for node in unit)
 
 
-def _free(router: Router, nodes: Sequence[Node]) -> int:
+def _free(router: Router, nodes: Sequence[Node], coming: Sequence[Node]) -> int:
     """How many nodes it can do without once those that are out are back, which come first.
 
     Each is taken to have as many workers as any has. A node that fails to come back is one less than this says; the
     router refuses then.
     """
-    behind = [node.workers - router.held for node in nodes if router.name in node.routers]
-    back = router.in_service.union(*behind)
-    return max(0, len(back) - router.minimum) // max([1, *map(len, behind)])
+    behind = [len(node.workers) for node in nodes if router.name in node.routers]
+    back = router.in_service.union(*(node.workers - router.held for node in coming if router.name in node.routers))
+    return max(0, len(back) - router.minimum) // max([1, *behind])
 
 
-def _refuse_nobody(routers: Sequence[Router], nodes: Sequence[Node]) -> None:
-    tight = [router for router in routers if _free(router, nodes) < 1]
+def _refuse_nobody(tight: Sequence[Router]) -> None:
     told = "; ".join(
-        f"{router.name} has {len(router.in_service)} in service, of which {router.minimum} have to stay"
-        for router in tight
+        f"{router.name} has {len(router.in_service)} in service, and {router.minimum} have to stay" for router in tight
     )
     raise Refusal(
         "nobody_may_leave",
