@@ -261,6 +261,7 @@ def test_a_restart_waits_between_stop_and_start(bench: Bench) -> None:
     assert order == [
         "Restart SGLang",
         "Forget failed starts",
+        "Leave the routers and let requests end",
         "Stop the instance",
         "Wait until the memory is given back",
         "Start the instance",
