@@ -90,9 +90,9 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Re
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.access import (
     DEFAULT_PATH,
     client_of,
+    members_at,
     read_access,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.router.members import read_members
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.problem_codes import CODES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.registry import in_service
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.settling import workers_of
@@ -108,14 +108,14 @@ def main() -> None:
     )
     try:
         access = read_access(module.params["access"])
-        try:
-            members = read_members(access.members.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+        members = members_at(access.members)
+        if members is None:
             raise Refusal(
                 "members_unreadable",
-                f"{access.members} cannot be read ({error}).",
+                f"There is no {access.members}.",
                 CODES["members_unreadable"].remedy,
-            ) from error
+                {"path": str(access.members)},
+            )
         client = client_of(access, module.params["timeout_seconds"])
     except Refusal as refusal:
         module.fail_json(msg=str(refusal), failure=refusal.as_dict())

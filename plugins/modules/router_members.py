@@ -146,6 +146,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.router.access impo
     DEFAULT_PATH,
     Access,
     client_of,
+    members_at,
     read_access,
     read_key,
 )
@@ -156,7 +157,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.router.members imp
     members_text,
     normal_url,
     put_back,
-    read_members,
     taken_out,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.problem_codes import CODES
@@ -183,17 +183,6 @@ def _alone(members: Path) -> Iterator[None]:
         yield
 
 
-def _there(path: Path) -> tuple[Member, ...] | None:
-    try:
-        return read_members(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(
-            "members_unreadable", f"{path} cannot be read ({error}).", CODES["members_unreadable"].remedy
-        ) from error
-
-
 def _wished(rows: Sequence[Mapping[str, Any]]) -> tuple[Member, ...]:
     wished = tuple(Member(normal_url(row["url"]), row["kind"], row["bootstrap_port"]) for row in rows)
     return tuple({one.url: one for one in wished}.values())
@@ -217,7 +206,7 @@ def _leave(params: Mapping[str, Any], access: Access) -> tuple[tuple[Member, ...
     urls = frozenset(one.url for one in _wished(params["workers"]))
     while True:
         with _alone(access.members):
-            before = _there(access.members)
+            before = members_at(access.members)
             after = _after(params, before)
             leaving = urls - {one.url for one in after if one.wanted}
             refusal = _objection(client, before or (), leaving, access.minimum)
@@ -243,7 +232,7 @@ def _change(params: Mapping[str, Any], access: Access, only_look: bool) -> dict[
         before, after = _leave(params, access)
     else:
         with _alone(access.members) if access.members.parent.is_dir() else _nobody():
-            found = _there(access.members)
+            found = members_at(access.members)
             before, after = found or (), _after(params, found)
             written = found is None
             if not only_look and (written or before != after):
@@ -281,7 +270,7 @@ def _settle(
     try:
         with _alone(access.members):
             # As they are now: somebody else may have changed them since.
-            gone |= apply(client, _there(access.members) or members, healthy, key)
+            gone |= apply(client, members_at(access.members) or members, healthy, key)
     except Refusal as refusal:
         if refusal.code != "router_silent":
             raise

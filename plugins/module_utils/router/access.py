@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.router.members import Member, read_members
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.problem_codes import CODES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.asking import Client
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.client import (
@@ -54,6 +55,21 @@ def read_access(path: str) -> Access:
     except (ValueError, TypeError, KeyError):
         found = f"{path} does not say how the router is reached."
     raise Refusal("members_unreadable", found, CODES["members_unreadable"].remedy, {"path": path})
+
+
+def members_at(path: Path) -> tuple[Member, ...] | None:
+    """What the file says of who is in service; None where there is none yet. Raises Refusal for what cannot be read."""
+    try:
+        return read_members(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal(
+            "members_unreadable",
+            f"{path} cannot be read ({error}).",
+            CODES["members_unreadable"].remedy,
+            {"path": str(path)},
+        ) from error
 
 
 def read_key(path: str | None) -> str | None:
