@@ -10,8 +10,9 @@ module: router_info
 version_added: 0.1.0
 short_description: See who is in service behind a router
 description:
-  - Asks the router of this host for its workers, and reads who is meant to be in service and who is held out. Changes
-    nothing. A router that does not answer is told as such and is no failure.
+  - Asks the router of this host for its workers, and reads who is meant to be in service and who is held out, which is
+    nobody before the first run of the role. Changes nothing. A router that does not answer is told as such and is no
+    failure.
 extends_documentation_fragment:
   - gpufleet.sglang.attributes
 attributes:
@@ -93,7 +94,6 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.router.access impo
     members_at,
     read_access,
 )
-from ansible_collections.gpufleet.sglang.plugins.module_utils.router.problem_codes import CODES
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.registry import in_service
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.settling import workers_of
 
@@ -108,14 +108,7 @@ def main() -> None:
     )
     try:
         access = read_access(module.params["access"])
-        members = members_at(access.members)
-        if members is None:
-            raise Refusal(
-                "members_unreadable",
-                f"There is no {access.members}.",
-                CODES["members_unreadable"].remedy,
-                {"path": str(access.members)},
-            )
+        members = members_at(access.members) or ()
         client = client_of(access, module.params["timeout_seconds"])
     except Refusal as refusal:
         module.fail_json(msg=str(refusal), failure=refusal.as_dict())
