@@ -42,21 +42,21 @@ class Dom(HTMLParser):
         self._depth = 0
         self.feed(text)
 
-    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
-        told = dict(attributes)
-        if name == "tbody" and told.get("class") == "row":
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        if tag == "tbody" and told.get("class") == "row":
             self.rows.append(told)
             self.cells.append([])
-        if name == "th" and told.get("aria-sort"):
+        if tag == "th" and told.get("aria-sort"):
             self.sorted_by[str(told["data-key"])] = str(told["aria-sort"])
-        if name == "tr" and told.get("class") == "more open" and self.rows:
+        if tag == "tr" and told.get("class") == "more open" and self.rows:
             self.opened.append(str(self.rows[-1]["data-node"]))
-        if name in ("td", "th") and self.rows and len(self.cells[-1]) < 12:
+        if tag in ("td", "th") and self.rows and len(self.cells[-1]) < 12:
             self.cells[-1].append("")
             self._cell = True
 
-    def handle_endtag(self, name: str) -> None:
-        if name in ("td", "th"):
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
             self._cell = False
 
     def handle_data(self, data: str) -> None:

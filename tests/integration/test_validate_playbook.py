@@ -101,9 +101,7 @@ def test_all_is_found_at_once_and_nothing_is_connected_to(tmp_path: Path) -> Non
     assert "No host was touched." in output
 
 
-@pytest.mark.parametrize(
-    ("fail_at", "status"), [("error", 0), ("warning", 2), ("info", 2), ("never", 0)], ids=lambda said: str(said)
-)
+@pytest.mark.parametrize(("fail_at", "status"), [("error", 0), ("warning", 2), ("info", 2), ("never", 0)], ids=str)
 def test_the_status_is_by_severity(tmp_path: Path, fail_at: str, status: int) -> None:
     inventory = nodes(tmp_path, {"gpu-1": {"sglang_served_model_name": "{{ no_such_variable }}"}})
     outcome, document = validated(inventory, "-e", f"validate_fail_at={fail_at}", "-e", "validate_plans=false")

@@ -224,7 +224,7 @@ def ledger(kind: Kind, plan: dict[str, Any], pinned: int, draw: random.Random) -
 def hosts(count: int, seed: int = 1) -> list[dict[str, Any]]:
     """Variables of hosts after the play, every state among them where there are a hundred."""
     draw = random.Random(seed)
-    states = [state for state, share in SHARES.items() for _ in range(share)]
+    states = [state for state, share in SHARES.items() for _unused in range(share)]
     found: list[dict[str, Any]] = []
     for number in range(count):
         kind = KINDS[draw.choices(range(len(KINDS)), (6, 3, 1))[0]]

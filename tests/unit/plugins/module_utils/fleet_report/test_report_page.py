@@ -39,14 +39,14 @@ class Seen(HTMLParser):
         self.feed(page)
         self.close()
 
-    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.elements.append((name, dict(attributes)))
-        if name not in ("meta", "input", "br"):
-            self.open.append(name)
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "input", "br"):
+            self.open.append(tag)
 
-    def handle_endtag(self, name: str) -> None:
-        if not self.open or self.open.pop() != name:
-            self.wrong.append(name)
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
