@@ -55,8 +55,8 @@ def rolling_order(
 def _router(result: Mapping[str, Any]) -> Router:
     name = str(result["item"])
     if not result.get("running"):
-        why = result.get("problem") or result.get("msg") or "no answer"
-        raise Refusal("router_unknown", f"Router {name}: {one_line(str(why), 300)}", CODES["router_unknown"].remedy)
+        why = one_line(str(result.get("problem") or result.get("msg") or "no answer"), 300).rstrip(".")
+        raise Refusal("router_unknown", f"Router {name}: {why}.", CODES["router_unknown"].remedy)
     held = (one["url"] for one in result["members"] if one["held_by"] not in (None, HOLDER))
     return Router(name, frozenset(result["in_service"]), int(result["minimum_in_service"]), frozenset(held))
 
