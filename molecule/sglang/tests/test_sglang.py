@@ -124,7 +124,9 @@ def test_what_was_planned_is_pinned_and_proven_by_the_canary(seen: dict[str, Any
         assert HOST_BYTES <= int(shared.split()[0]) * 1024 < HOST_BYTES + (1 << 20)
     canary = ledger["proof"]["canary"]
     # All but the last token, which is always computed.
-    assert (canary["hit"]["device"], canary["hit"]["host"]) == (0, 511), canary
+    # Prompts are drawn by chance: one that lies on the device may begin as this one does, by a token or two.
+    assert canary["hit"]["device"] + canary["hit"]["host"] == 511, canary
+    assert canary["hit"]["device"] <= 2, canary
     assert canary["same_text_as_cold"] is True, canary
 
 
