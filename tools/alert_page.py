@@ -17,8 +17,6 @@ import jinja2
 import yaml
 
 ROLE = Path(__file__).resolve().parent.parent / "roles" / "monitoring"
-# The templates have Prometheus' own braces in them.
-MARKS = {"variable_start_string": "[[", "variable_end_string": "]]"}
 SUBJECTS = {
     "sglang": "Instances and requests",
     "hicache": "HiCache",
@@ -45,7 +43,13 @@ is scraped and where it comes from: [monitoring](monitoring.md).
 def rendered() -> dict[str, str]:
     """Each file of rules by its name."""
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, **MARKS)  # type: ignore[arg-type]
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        # The templates have Prometheus' own braces in them.
+        variable_start_string="[[",
+        variable_end_string="]]",
+    )
     found = {}
     for path in sorted((ROLE / "templates" / "rules").glob("*.yml.j2")):
         template = environment.from_string(path.read_text(encoding="utf-8"))

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
 from ansible_collections.gpufleet.sglang.plugins.module_utils.rolling.order import (
+    Batch,
     Limits,
     Node,
     Router,
@@ -37,8 +39,8 @@ def router(nodes: list[Node], minimum: int, out: tuple[str, ...] = ()) -> Router
     return Router("r1", frozenset(url for node in nodes if node.name not in out for url in node.workers), minimum)
 
 
-def shape(batches: tuple[object, ...]) -> list[tuple[str, int]]:
-    return [(one.kind, len(one.nodes)) for one in batches]  # type: ignore[attr-defined]
+def shape(batches: Sequence[Batch]) -> list[tuple[str, int]]:
+    return [(one.kind, len(one.nodes)) for one in batches]
 
 
 def test_a_canary_then_batches_that_leave_enough_in_service() -> None:

@@ -20,9 +20,10 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.router.registry im
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.answers import Answer
 
 ONE, TWO, THREE = (f"http://10.0.0.{number}:30000" for number in (1, 2, 3))
+IDENTITY = "9a2ffd7e-8b8d-40f3-8252-423a59d427a6"
 # As sglang-router 0.3.2 answers.
 ROW = {
-    "id": "9a2ffd7e-8b8d-40f3-8252-423a59d427a6",
+    "id": IDENTITY,
     "url": ONE,
     "model_id": "kimi",
     "priority": 50,
@@ -42,7 +43,7 @@ def worker(url: str, healthy: bool = True) -> Worker:
 
 def test_workers_are_read_as_the_router_tells_them() -> None:
     answer = Answer(200, json.dumps({"workers": [ROW], "total": 1, "stats": {}}))
-    assert read_workers(answer) == (Worker(ROW["id"], ONE, "regular", True, 2, "kimi"),)  # type: ignore[arg-type]
+    assert read_workers(answer) == (Worker(IDENTITY, ONE, "regular", True, 2, "kimi"),)
 
 
 @pytest.mark.parametrize(
