@@ -135,7 +135,7 @@ failure:
 import fcntl
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -200,20 +200,24 @@ def _after(params: Mapping[str, Any], before: tuple[Member, ...] | None) -> tupl
     return put_back(before, urls, params["holder"])
 
 
-def _leave(params: Mapping[str, Any], access: Access) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-    """(before, after), written once nobody else's leave stands against it. The lock is let go while it waits."""
+def _leave(params: Mapping[str, Any], access: Access, only_look: bool) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    """(before, after), written once nobody else's leave stands against it. The lock is let go while it waits.
+
+    C(only_look): neither written nor waited for.
+    """
     client = client_of(access, params["timeout_seconds"])
     urls = frozenset(one.url for one in _wished(params["workers"]))
     while True:
         with _alone(access.members):
-            before = members_at(access.members)
-            after = _after(params, before)
+            found = members_at(access.members)
+            before, after = found or (), _after(params, found)
             leaving = urls - {one.url for one in after if one.wanted}
-            refusal = _objection(client, before or (), leaving, access.minimum)
+            refusal = _objection(client, before, leaving, access.minimum)
             if refusal is None:
-                write_whole(access.members, members_text(after))
-                return before or (), after
-        if client.left_seconds() <= LOOK_SECONDS:
+                if before != after and not only_look:
+                    write_whole(access.members, members_text(after))
+                return before, after
+        if only_look or client.left_seconds() <= LOOK_SECONDS:
             raise refusal
         time.sleep(LOOK_SECONDS)
 
@@ -228,10 +232,11 @@ def _objection(client: Client, members: Sequence[Member], leaving: frozenset[str
 
 def _change(params: Mapping[str, Any], access: Access, only_look: bool) -> dict[str, Any]:
     written = False
-    if params["state"] == "out" and not only_look:
-        before, after = _leave(params, access)
+    if params["state"] == "out":
+        before, after = _leave(params, access, only_look)
     else:
-        with _alone(access.members) if access.members.parent.is_dir() else _nobody():
+        # In check mode the folder may not be there yet.
+        with _alone(access.members) if access.members.parent.is_dir() else nullcontext():
             found = members_at(access.members)
             before, after = found or (), _after(params, found)
             written = found is None
@@ -251,11 +256,6 @@ def _change(params: Mapping[str, Any], access: Access, only_look: bool) -> dict[
         workers = _settle(params, access, after, urls)
         result["in_service"] = None if workers is None else sorted(in_service(after, workers))
     return result
-
-
-@contextmanager
-def _nobody() -> Iterator[None]:
-    yield
 
 
 def _settle(

@@ -322,7 +322,6 @@ import math
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -338,6 +337,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.clien
     check_headers,
     make_client,
     parse_url,
+    read_key_file,
     tls_context,
 )
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.owner import find_holders, judge_owner
@@ -381,16 +381,7 @@ def _key(params: Mapping[str, Any]) -> str | None:
     path = params["api_key_file"]
     if path is None:
         return None if params["api_key"] is None else str(params["api_key"])
-    try:
-        # Not as any text: what is no key is said to be malformed, and by its name alone.
-        return Path(path).read_bytes().decode("ascii", "replace").rstrip("\r\n")
-    except OSError as error:
-        raise Refusal(
-            "key_unreadable",
-            f"The key in {path} cannot be read ({error.strerror}).",
-            "Give api_key_file as a file on the node, and run the task as root; that of a unit is there while it runs.",
-            {"path": path},
-        ) from error
+    return read_key_file(path)
 
 
 def _target(params: Mapping[str, Any]) -> Target:

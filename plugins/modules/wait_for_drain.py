@@ -35,7 +35,9 @@ options:
     type: str
     required: true
   api_key_file:
-    description: File on the node with the server's key, such as the unit's credential.
+    description:
+      - File on the node with the server's key, such as the unit's credential. One that is not there is no key, as that
+        of a server which was started without.
     type: path
   timeout_seconds:
     description: How long it is waited.
@@ -101,15 +103,21 @@ source:
   sample: /v1/loads
 """
 
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
-from ansible_collections.gpufleet.sglang.plugins.module_utils.router.access import client_for
+from ansible_collections.gpufleet.sglang.plugins.module_utils.router.access import client_for, read_key
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.draining import drain
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.serving_versions import serving_facts
 from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.releases.versions import parse_version
+
+
+def _key_of_what_runs(path: str | None) -> str | None:
+    """A server that was started before there was a key was handed none."""
+    return read_key(path) if path is not None and Path(path).exists() else None
 
 
 def main() -> None:
@@ -128,7 +136,7 @@ def main() -> None:
         facts = serving_facts(parse_version(params["sglang_version"]))
         seconds = 0.0 if module.check_mode else params["timeout_seconds"]
         # An answer of its own takes time beyond that of the wait.
-        client = client_for(params["url"], params["api_key_file"], None, seconds + 60)
+        client = client_for(params["url"], _key_of_what_runs(params["api_key_file"]), None, seconds + 60)
         drained = drain(client, facts, seconds, params["quiet_seconds"])
     except Refusal as refusal:
         module.fail_json(msg=str(refusal), failure=refusal.as_dict())

@@ -76,7 +76,7 @@ def test_a_dry_run_tells_the_order_and_touches_nothing(fleet: Fleet, served: Out
     assert (told.status, told.changed) == (0, 0), told.output
     assert "1. canary: gpufleet-routed-1; 2 of 3 nodes serve meanwhile, 66.7 % of the cached tokens" in told.output
     assert "3. batch: gpufleet-routed-3; 2 of 3 nodes serve meanwhile" in told.output
-    assert "router gpufleet-routed-router-0: 3 workers in service, 2 have to stay" in told.output
+    assert "router gpufleet-routed-router-0: 3 in service, at least 2 at any moment" in told.output
     assert invocations(fleet) == before
 
 

@@ -109,7 +109,7 @@ def order_lines(batches: Sequence[Batch], routers: Sequence[Router]) -> list[str
         lines.append(f"{number}. {one.kind}: {names}; {one.serving} of {count} nodes serve meanwhile{share}{last}")
     for router in routers:
         lines.append(
-            f"router {router.name}: {len(router.in_service)} workers in service, {router.minimum} have to stay"
+            f"router {router.name}: {len(router.in_service)} in service, at least {router.minimum} at any moment"
         )
     known = all(one.seconds for one in batches)
     whole = sum(one.seconds for one in batches)

@@ -20,6 +20,7 @@ from ansible_collections.gpufleet.sglang.plugins.module_utils.sglang.serve.clien
     check_headers,
     make_client,
     parse_url,
+    read_key_file,
     tls_context,
 )
 
@@ -76,27 +77,18 @@ def read_key(path: str | None) -> str | None:
     """The key in a file, None where no file is named."""
     if path is None:
         return None
-    try:
-        key = Path(path).read_bytes().decode("ascii", "replace").rstrip("\r\n")
-    except OSError as error:
-        raise Refusal(
-            "router_key_refused",
-            f"The key in {path} cannot be read ({error.strerror}).",
-            CODES["router_key_refused"].remedy,
-            {"path": path},
-        ) from error
+    key = read_key_file(path)
     check_headers({"Authorization": key})
     return key
 
 
 def client_of(access: Access, timeout_seconds: float) -> Client:
     """Raises Refusal where a key or a certificate cannot be read."""
-    return client_for(access.url, access.api_key_file, access.ca_path, timeout_seconds)
+    return client_for(access.url, read_key(access.api_key_file), access.ca_path, timeout_seconds)
 
 
-def client_for(url: str, api_key_file: str | None, ca_path: str | None, timeout_seconds: float) -> Client:
+def client_for(url: str, key: str | None, ca_path: str | None, timeout_seconds: float) -> Client:
     parts = parse_url(url)
-    key = read_key(api_key_file)
     secure = parts.scheme == "https"
     target = Target(
         scheme=parts.scheme,

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_seconds
@@ -57,6 +58,20 @@ def parse_url(url: str) -> SplitResult:
     if not whole or not url.isascii() or not url.isprintable() or " " in url:
         raise Refusal("url_malformed", f"url is '{shown(url, ())}'.", "Expected http://HOST:PORT.", {"url": url[:200]})
     return parts
+
+
+def read_key_file(path: str) -> str:
+    """A key out of a file. Raises Refusal for one that cannot be read; what is no key check_headers refuses."""
+    try:
+        # Not as any text: what is no key is said to be malformed, and by its name alone.
+        return Path(path).read_bytes().decode("ascii", "replace").rstrip("\r\n")
+    except OSError as error:
+        raise Refusal(
+            "key_unreadable",
+            f"The key in {path} cannot be read ({error.strerror}).",
+            "Give a file that is on this host, and run the task as root; that of a unit is there while it runs.",
+            {"path": path},
+        ) from error
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

@@ -143,6 +143,9 @@ def test_check_mode_says_what_would_be_and_changes_nothing(tmp_path: Path, route
     assert change(path, "declared", ONE, only_look=True)["changed"]
     assert not (tmp_path / "members.json").exists()
     change(path, "declared", ONE, TWO)
+    with pytest.raises(Refusal, match="where 2 have to stay in service"):
+        change(access(tmp_path, router.server_port, minimum=2), "out", ONE, only_look=True)
+    path = access(tmp_path, router.server_port)
     found = change(path, "out", ONE, only_look=True)
     assert found["changed"] and '"held_by": "gpufleet"' in found["diff"]["after"]
     assert sorted(router.workers) == [ONE, TWO]
