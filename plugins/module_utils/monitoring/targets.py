@@ -17,13 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.declared import declared_of, endpoint
 from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.reserved import reservation_of
 
 # Names of jobs are asked for by the rules.
 SERVERS, NODES, GPUS, ROUTERS = "sglang", "gpufleet-node", "dcgm", "sglang-router"
 JOBS = (SERVERS, NODES, GPUS, ROUTERS)
-# As defaults/main.yml of the role sglang has them: defaults of a role are no variables of another host.
-INSTANCE, ADDRESS, PORT = "main", "127.0.0.1", 30000
 _LABEL = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
 # What the rules join by, and what Prometheus sets itself.
 RESERVED_LABELS = ("node", "sglang_instance", "job", "instance")
@@ -31,15 +30,6 @@ LOOPBACK = ("127.", "::1")
 WILDCARDS = ("0.0.0.0", "::")
 
 Groups = list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Instance:
-    """C(port) is None where it is arranged on the node."""
-
-    name: str
-    address: str
-    port: int | None
 
 
 @dataclass(frozen=True)
@@ -51,27 +41,9 @@ class Ports:
     router: int = 29000
 
 
-def _of_entry(entry: Mapping[str, Any], variables: Mapping[str, Any], name: str) -> Instance:
-    address = entry.get("host") or variables.get("sglang_host") or ADDRESS
-    port = entry["port"] if "port" in entry else variables.get("sglang_port", PORT)
-    return Instance(name, str(address), None if port is None else int(port))
-
-
-def instances_of(variables: Mapping[str, Any]) -> list[Instance]:
-    """Of one host, as the role sglang reads them."""
-    listed = variables.get("sglang_instances") or []
-    if listed:
-        return [_of_entry(entry, variables, str(entry["instance"])) for entry in listed if "instance" in entry]
-    return [_of_entry({}, variables, str(variables.get("sglang_instance") or INSTANCE))]
-
-
 def address_of(host: str, variables: Mapping[str, Any]) -> str:
     """Where others reach a host."""
     return str(variables.get("monitoring_address") or variables.get("ansible_host") or host)
-
-
-def endpoint(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _group(address: str, port: int, labels: Mapping[str, str]) -> dict[str, Any]:
@@ -92,7 +64,7 @@ def unknown_ports(hosts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]
     return [
         {"node": host, "instance": one.name}
         for host, variables in hosts.items()
-        for one in instances_of(variables)
+        for one in declared_of(variables)
         if one.port is None
     ]
 
@@ -102,7 +74,7 @@ def _servers(
 ) -> tuple[Groups, list[str]]:
     groups: Groups = []
     problems = []
-    for one in instances_of(variables):
+    for one in declared_of(variables):
         port = one.port if one.port is not None else arranged.get(one.name)
         address = address_of(host, variables) if one.address in WILDCARDS else one.address
         if port is None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.effective import read_ledger
+from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.declared import declared_of
 from ansible_collections.gpufleet.sglang.plugins.module_utils.memory.units import format_count, format_seconds
 from ansible_collections.gpufleet.sglang.plugins.module_utils.printable import one_line
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
@@ -76,8 +77,7 @@ def _node(host: Mapping[str, Any]) -> Node:
 
 
 def _routers(host: Mapping[str, Any]) -> list[str]:
-    entries = host.get("sglang_instances") or [{}]
-    return [str(name) for entry in entries for name in entry.get("routers", host.get("sglang_routers") or [])]
+    return [str(name) for one in declared_of(host) for name in one.get("routers") or []]
 
 
 def _ledger(read: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.gpufleet.sglang.plugins.module_utils.instances.declared import (
+    Declared,
+    declared_of,
+    endpoint,
+)
 from ansible_collections.gpufleet.sglang.plugins.module_utils.problems import Refusal
+from ansible_collections.gpufleet.sglang.plugins.module_utils.replica.arrange import DEFAULT_BOOTSTRAP_PORT
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.members import KINDS, normal_url
 from ansible_collections.gpufleet.sglang.plugins.module_utils.router.problem_codes import CODES
-
-# roles/sglang/defaults
-DEFAULT_PORT = 30000
-DEFAULT_HOST = "127.0.0.1"
 
 
 def workers_of_hosts(
@@ -26,42 +28,33 @@ def workers_of_hosts(
     Rows are those of the option workers of router_members.
     """
     several = [hosts] if isinstance(hosts, Mapping) else hosts
-    return [_worker(host, entry) for host in several for entry in _entries(host, only)]
+    found = [one for host in several for one in declared_of(host)]
+    return [_worker(one) for one in found if only is None or one.name == only or not one.entry]
 
 
-def _entries(host: Mapping[str, Any], only: str | None) -> list[Mapping[str, Any]]:
-    entries = list(host.get("sglang_instances") or []) or [{}]
-    if only is None or entries == [{}]:
-        return entries
-    return [entry for entry in entries if entry.get("instance") == only]
-
-
-def _worker(host: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    def asked(name: str, otherwise: Any = None) -> Any:
-        return entry.get(name, host.get(f"sglang_{name}", otherwise))
-
-    arguments = {str(name).replace("_", "-"): value for name, value in (asked("extra_arguments") or {}).items()}
+def _worker(one: Declared) -> dict[str, Any]:
+    arguments = {str(name).replace("_", "-"): value for name, value in (one.get("extra_arguments") or {}).items()}
     mode = arguments.get("disaggregation-mode")
     kind = mode if mode in KINDS else KINDS[0]
-    port = arguments.get("disaggregation-bootstrap-port", 8998) if kind == "prefill" else None
-    return {"url": _url(host, entry, asked), "kind": kind, "bootstrap_port": port}
+    port = arguments.get("disaggregation-bootstrap-port", DEFAULT_BOOTSTRAP_PORT) if kind == "prefill" else None
+    return {"url": _url(one), "kind": kind, "bootstrap_port": port}
 
 
-def _url(host: Mapping[str, Any], entry: Mapping[str, Any], asked: Any) -> str:
-    given = asked("worker_url")
+def _url(one: Declared) -> str:
+    given = one.get("worker_url")
     if given:
         return normal_url(str(given))
-    name = str(host.get("inventory_hostname", "a host"))
-    which = f"{name}, instance {entry['instance']}" if "instance" in entry else name
-    port, bound = asked("port", DEFAULT_PORT), str(asked("host", DEFAULT_HOST))
-    if port is None:
+    host = str(one.variables.get("inventory_hostname", "a host"))
+    which = f"{host}, instance {one.name}" if one.entry else host
+    if one.port is None:
         raise _unknown(which, "sglang_port is null, so that the port is found on the node", "a port in the inventory")
-    if bound in ("127.0.0.1", "::1", "localhost"):
+    if one.address in ("127.0.0.1", "::1", "localhost"):
         raise _unknown(
-            which, f"sglang_host is {bound}, which no router on another host reaches", "0.0.0.0 or an address"
+            which,
+            f"sglang_host is {one.address}, which no router on another host reaches",
+            "0.0.0.0 or an address",
         )
-    address = str(host.get("ansible_host") or name)
-    return normal_url(f"http://{'[' + address + ']' if ':' in address else address}:{port}")
+    return normal_url(f"http://{endpoint(str(one.variables.get('ansible_host') or host), one.port)}")
 
 
 def _unknown(which: str, found: str, expected: str) -> Refusal:

@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ansible_collections.gpufleet.sglang.plugins.module_utils.monitoring import targets as core
-
-DEFAULTS = Path(__file__).resolve().parents[5] / "roles" / "sglang" / "defaults" / "main.yml"
 
 
 def scraped(
@@ -28,12 +24,6 @@ def scraped(
         for job, groups in jobs.items()
     }
     return shown, problems
-
-
-def test_what_a_host_does_not_say_is_as_the_role_sglang_has_it() -> None:
-    defaults = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
-    names = ("sglang_instance", "sglang_host", "sglang_port")
-    assert tuple(defaults[name] for name in names) == (core.INSTANCE, core.ADDRESS, core.PORT)
 
 
 def test_every_instance_of_every_node_its_exporters_and_routers() -> None:
