@@ -79,10 +79,11 @@ class Fleet:
         for node in [*self.routers, *self.workers]:
             node.down()
 
-    def write(self, of_hosts: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-        """The inventory, with variables of single hosts."""
+    def write(self, of_hosts: Mapping[str, Mapping[str, Any]] | None = None, others: Sequence[str] = ()) -> None:
+        """The inventory, with variables of single hosts; C(others) are addresses where no host is."""
         own = of_hosts or {}
         hosts = {node.name: {"ansible_host": node.address, **own.get(node.name, {})} for node in self.workers}
+        hosts.update({f"gpufleet-gone-{number}": {"ansible_host": one} for number, one in enumerate(others)})
         routers = {node.name: {"ansible_host": node.address, **own.get(node.name, {})} for node in self.routers}
         connection = {
             "ansible_user": "root",

@@ -133,3 +133,18 @@ def test_a_node_that_fails_stays_out_and_the_rest_serves(fleet: Fleet, served: O
     assert not seen.lost
     assert seen.fewest == 2
     assert fleet.in_service() == 3
+
+
+def test_a_node_that_cannot_be_reached_counts_as_failed(fleet: Fleet, served: Outcome) -> None:
+    declare(fleet, 4)
+    fleet.write(others=["10.213.77.189"])
+    before = invocations(fleet)
+    stopped = fleet.play(ROLL)
+    assert stopped.status != 0
+    assert "0 of 4 nodes are as declared and in service" in stopped.output
+    # With one allowed to fail the others are looked at, and are as declared.
+    rolled = fleet.play(ROLL, "-e", "rolling_failures=1")
+    assert rolled.status != 0
+    assert "3 of 4 nodes are as declared and in service" in rolled.output
+    assert "not begun, or lost on the way: gpufleet-gone-0" in rolled.output
+    assert invocations(fleet) == before
